@@ -27,9 +27,7 @@ __all__ = [
     "checked_revision",
     "checked_watermark",
     "checked_widths",
-    "earliest",
     "keys_at_once",
-    "latest",
     "pane_starts",
     "with_checked_spec",
 ]
@@ -58,16 +56,6 @@ def checked_revision(revision: Any) -> Revision:
     if not (0 <= epoch < 2**53 and 0 <= batch < 2**53):
         raise SpecError(f"revision: both parts must be from 0 to 2**53 - 1, got {revision!r}")
     return epoch, batch
-
-
-def earliest(*times: int | None) -> int | None:
-    """Returns the earliest of times; None if none is known."""
-    return min((int(at) for at in times if at is not None), default=None)
-
-
-def latest(*times: int | None) -> int | None:
-    """Returns the latest of times; None if none is known."""
-    return max((int(at) for at in times if at is not None), default=None)
 
 
 def pane_starts(table: pa.Table, layout: Layout) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fastwin.errors import StoreUnavailableError
 from fastwin.store.records import Meta, Step
-from fastwin.store.spans import FIRST_MS
+from fastwin.store.spans import FIRST_MS, latest
 
 __all__ = ["Losses", "MovedError", "check_unmoved", "interrupted"]
 
@@ -24,8 +24,7 @@ class Losses:
 
     def emptied(self, last: Meta) -> None:
         """Notes that all is gone of a store that had said ``last``."""
-        known = [at for at in (self._until, last.watermark, last.since) if at is not None]
-        self._until = max(known, default=None)
+        self._until = latest(self._until, last.watermark, last.since)
 
     def accept(self, last: Meta | None) -> None:
         """Notes a loss of unknown extent; ``last`` is what the store said before, as far as this writer knows."""
@@ -41,7 +40,7 @@ class Losses:
         if meta is None:
             return replace(step, complete_from=self._until, lost=self._accepted or None)
         goal, layout = step.watermark, meta.layout
-        reached = max((at for at in (goal, meta.watermark) if at is not None), default=None)
+        reached = latest(goal, meta.watermark)
         floor = None if reached is None else layout.block.start_of(reached - layout.retention_ms)
         until = self._until
         lost: bool | None = self._accepted or None

@@ -18,9 +18,7 @@ from fastwin.store.checks import (
     checked_revision,
     checked_watermark,
     checked_widths,
-    earliest,
     keys_at_once,
-    latest,
     pane_starts,
     with_checked_spec,
 )
@@ -29,7 +27,7 @@ from fastwin.store.layout import Layout
 from fastwin.store.losses import Losses, check_unmoved, interrupted
 from fastwin.store.notices import Notices
 from fastwin.store.records import Block, Meta, Revision, Scan, Step, Written
-from fastwin.store.spans import FIRST_MS, Span, cover, span_of_windows
+from fastwin.store.spans import FIRST_MS, Span, cover, earliest, latest, span_of_windows
 from fastwin.store.tables import in_portions, merged_scan, series_table, whole_window
 from fastwin.times import Duration, Moment, to_ms
 
@@ -86,7 +84,8 @@ class PaneStore(ABC):
             raise SpecError(f"store: the URL must be text such as 'rocksdb:PATH' or 'redis://localhost', got {url!r}")
         kind: Any = PaneStore._kinds.get(url.partition(":")[0].lower())
         if kind is None:
-            raise SpecError(f"store: the URL must begin with rocksdb: or redis://, got {url.split(':')[0]!r}")
+            known = ", ".join(sorted(PaneStore._kinds))
+            raise SpecError(f"store: the URL must begin with one of {known} and a colon, got {url.split(':')[0]!r}")
         return with_checked_spec(kind(url, spec, retention, read_only), spec)
 
     # --- what a kind of store brings ---

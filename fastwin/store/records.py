@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fastwin.errors import SpecError
 from fastwin.store.cells import Cell
 from fastwin.store.layout import Layout
-from fastwin.store.spans import LAST_MS
+from fastwin.store.spans import LAST_MS, earliest, latest
 
 __all__ = [
     "HISTORY",
@@ -99,8 +99,7 @@ class Meta:
         """Returns the meta of what a store keeps; a watermark within a pane counts as the pane's start."""
         if watermark is not None:
             watermark = layout.fine.start_of(watermark)
-        known = [at for at in (since, complete_from) if at is not None]
-        return Meta(layout, watermark, max(known, default=None), version, identity, tuple(history.split()), lost)
+        return Meta(layout, watermark, latest(since, complete_from), version, identity, tuple(history.split()), lost)
 
 
 @dataclass(frozen=True)
@@ -153,8 +152,6 @@ class Written:
     last: int | None = field(default=None, repr=False, compare=False)
 
     def __add__(self, other: Written) -> Written:
-        firsts = [at for at in (self.first, other.first) if at is not None]
-        lasts = [at for at in (self.last, other.last) if at is not None]
         return Written(
             self.stored + other.stored,
             self.outdated + other.outdated,
@@ -162,8 +159,8 @@ class Written:
             self.refused + other.refused,
             self.refused_key or other.refused_key,
             self.replaced + other.replaced,
-            min(firsts, default=None),
-            max(lasts, default=None),
+            earliest(self.first, other.first),
+            latest(self.last, other.last),
         )
 
 
@@ -199,13 +196,16 @@ def check_results(nbytes: int, windows: int) -> None:
 
 @dataclass
 class Scan:
-    """Panes as they were read: the index of the key, the start, and the cells of each field; nbytes: of the cells."""
+    """Panes as they were read: the index of the key, the start, and the cells of each field.
+
+    nbytes, values: of the cells that were counted.
+    """
 
     groups: list[int]
     times: list[int]
     cells: list[list[Cell]]
     nbytes: int = 0
-    _counted: int = 0
+    values: int = 0
 
     @classmethod
     def empty(cls, fields: int) -> Scan:
@@ -219,15 +219,14 @@ class Scan:
         for column, cell in zip(self.cells, cells, strict=True):
             column.append(cell)
 
-    def check_bytes(self) -> None:
-        """Raises TooManyBytesError where a question reads too many; called now and then while panes are added."""
-        for column in self.cells:
-            self.nbytes += sum(map(len, filter(None, column[self._counted :])))
-        self._counted = len(self.times)
+    def count(self, cells: Sequence[Cell]) -> None:
+        """Counts cells that were read, or raises TooManyBytesError where a question has read too many bytes."""
+        self.nbytes += sum(map(len, filter(None, cells)))
+        self.values += len(cells)
         if self.nbytes > _MOST_BYTES:
             raise TooManyBytesError(
-                f"query: at most {_MOST_BYTES:,} bytes of panes in one go, got {self.nbytes:,} in the first "
-                f"{self._counted:,} panes; ask for fewer keys or less time"
+                f"store: at most {_MOST_BYTES:,} bytes of panes in one go, got {self.nbytes:,} in the first "
+                f"{self.values:,} values; ask for fewer keys or less time"
             )
 
 

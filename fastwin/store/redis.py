@@ -18,7 +18,8 @@ Names, with the hash tag in braces (in a store made by redis+cluster:// {NAMESPA
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, product
 from typing import Any
 
 from fastwin.errors import StoreError, StoreUnavailableError
@@ -30,18 +31,19 @@ from fastwin.store.panestore import PaneStore
 from fastwin.store.records import HISTORY, Block, Meta, Revision, Scan, Step, Written, new_identity
 from fastwin.store.redisblocks import Change, Found, coarse_cells, grouped
 from fastwin.store.redisclock import ENTRIES, entry_of, first_kept, life_of
-from fastwin.store.redisnames import Names, Places, places_of
+from fastwin.store.redisnames import Names, Places, Read, places_of
 from fastwin.store.redisurl import SCHEMES, RedisUrl
-from fastwin.store.spans import Span
+from fastwin.store.spans import Span, latest
 from fastwin.times import Duration
 
 __all__ = ["RedisStore"]
 
-_PIPELINE = 500
+_FIRST_BLOCKS, _PIPELINE = 50, 500
 _ATTEMPTS = 100
 _OLDEST_LAYOUT = 2
 _ONE_SLOT, _BY_KEY = "one slot", "by key"
-_READ_KEYS = 20_000
+_FIRST_CELLS, _MOST_CELLS = 500, 20_000
+_PORTION_BYTES, _GROWTH = 2**26, 8  # a state may be long, and nothing tells before it is here
 _SETS_AT_ONCE, _MEMBERS_AT_ONCE = 20, 1_000
 _MOST_BLOCKS = 10_000
 
@@ -91,7 +93,7 @@ class RedisStore(PaneStore, schemes=SCHEMES):
                 f"{self._names.all}"
             )
         self._take_names(found.get(b"names"))
-        complete = max((at for at in (complete, kept) if at is not None), default=None)
+        complete = latest(complete, kept)
         return Meta.of(layout, watermark, since, complete, version or 0, identity, history, lost)
 
     def _take_names(self, told: bytes | None) -> None:
@@ -137,20 +139,26 @@ class RedisStore(PaneStore, schemes=SCHEMES):
     def _write(self, layout: Layout, blocks: list[Block], revision: Revision, watermark: int) -> Written:
         written, places = Written(), places_of(layout)
         units = grouped(places, blocks)
-        for first in range(0, len(units), _PIPELINE):
-            some = units[first : first + _PIPELINE]
+        first, at_once = 0, min(_FIRST_BLOCKS, _PIPELINE)
+        while first < len(units):
+            some = units[first : first + at_once]
+            first += len(some)
             with self._calls():
                 for _ in range(_ATTEMPTS):
-                    done, some = self._write_some(places, some, revision)
+                    done, some, nbytes = self._write_some(places, some, revision)
                     written += done
                     if not some:
                         break
                 else:
                     raise StoreUnavailableError(f"redis: {self._shown} has many writers of the same panes; try again")
+            at_once = _next_portion(at_once, nbytes, _PIPELINE)
         return written
 
-    def _write_some(self, places: Places, blocks: list[Block], revision: Revision) -> tuple[Written, list[Block]]:
-        """Writes blocks; returns what was done, and those that others have changed meanwhile."""
+    def _write_some(self, places: Places, blocks: list[Block], revision: Revision) -> tuple[Written, list[Block], int]:
+        """Writes blocks; returns what was done, those that others have changed meanwhile, and how many bytes were read.
+
+        These are the long values that coarse panes are made of.
+        """
         pipeline = self._servers.pipeline()
         asked = [Found.ask(pipeline, places, self._names.of_key(block.key), block) for block in blocks]
         answers, changes = iter(pipeline.execute()), []
@@ -159,6 +167,7 @@ class RedisStore(PaneStore, schemes=SCHEMES):
             for one in wanted:
                 found.add(one, next(answers))
             changes.append(Change(places, block, found, revision))
+        nbytes = sum(change.found.nbytes for change in changes)
         outdated = sum(change.outdated for change in changes)
         changes = [change for change in changes if change.panes]
         ttl = life_of(places.layout)
@@ -173,6 +182,7 @@ class RedisStore(PaneStore, schemes=SCHEMES):
         return (
             Written(stored, outdated - sum(change.outdated for change in again)),
             [change.block for change in again],
+            nbytes,
         )
 
     def _note_blocks(self, pipeline: Any, places: Places, changes: Sequence[Change], ttl: int) -> None:
@@ -195,36 +205,44 @@ class RedisStore(PaneStore, schemes=SCHEMES):
             pipeline.pexpire(name, ttl)
 
     def _scan(self, layout: Layout, keys: Sequence[str], spans: Sequence[Span]) -> Scan:
-        places = places_of(layout)
-        starts, reads = places.reads(spans)
-        width = len(places.fields)
+        starts, reads = places_of(layout).reads(spans)
+        width = len(layout.fields)
         scan = Scan.empty(width)
-        at_once = max(1, _READ_KEYS // max(len(starts) * width, 1))
-        for first in range(0, len(keys), at_once):
-            with self._calls():
-                pipeline = self._servers.pipeline()
-                for key in keys[first : first + at_once]:
-                    prefix = self._names.of_key(key)
-                    for read in reads:
-                        if read.name is None:
-                            pipeline.mget([prefix + name for name in read.asked])
-                        else:
-                            pipeline.hmget(prefix + read.name, read.asked)
-                answers = iter(pipeline.execute())
-            for group in range(first, min(first + at_once, len(keys))):
-                panes: list[list[Cell] | None] = [None] * len(starts)
-                for read in reads:
-                    for (pane, field), cell in zip(read.cells, next(answers), strict=True):
-                        if cell is not None:
-                            cells = panes[pane]
-                            if cells is None:
-                                cells = panes[pane] = [None] * width
-                            cells[field] = cell
-                for start, found in zip(starts, panes, strict=True):
-                    if found is not None:
-                        scan.add(group, start, found)
-            scan.check_bytes()
+        cells = self._cells(keys, reads, scan)
+        for group in range(len(keys)):
+            for start, pane in zip(starts, _panes(reads, cells, len(starts), width), strict=True):
+                if pane is not None:
+                    scan.add(group, start, pane)
         return scan
+
+    def _cells(self, keys: Sequence[str], reads: Sequence[Read], scan: Scan) -> Iterator[Cell]:
+        """Yields what each read gives for each key, one cell after the other; asks for about 64 MB at a time.
+
+        Raises TooManyBytesError where all of it is too many for the scan.
+        """
+        pipeline, waiting, most = self._servers.pipeline(), 0, _FIRST_CELLS
+        for prefix, read in product(map(self._names.of_key, keys), reads):
+            first = 0
+            while first < len(read.asked):
+                some = read.asked[first : first + most - waiting]
+                if read.name is None:
+                    pipeline.mget([prefix + name for name in some])
+                else:
+                    pipeline.hmget(prefix + read.name, some)
+                first, waiting = first + len(some), waiting + len(some)
+                if waiting == most:
+                    before = scan.nbytes
+                    yield from self._answers(pipeline, scan)
+                    waiting, most = 0, _next_portion(most, scan.nbytes - before, _MOST_CELLS)
+        if waiting:
+            yield from self._answers(pipeline, scan)
+
+    def _answers(self, pipeline: Any, scan: Scan) -> list[Cell]:
+        """Returns the cells that a pipeline has asked for, counted."""
+        with self._calls():
+            cells = list(chain.from_iterable(pipeline.execute()))
+        scan.count(cells)
+        return cells
 
     def _key_texts(self) -> list[str]:
         with self._calls():
@@ -292,3 +310,20 @@ class RedisStore(PaneStore, schemes=SCHEMES):
             pipeline.execute()
         self._client.zremrangebyscore(self._names.blocks, "-inf", f"({end}")
         self._client.zremrangebyscore(self._names.keys, "-inf", floor)
+
+
+def _next_portion(count: int, nbytes: int, most: int) -> int:
+    """Returns how many to ask for behind ``count`` that took ``nbytes``: of about 64 MB, and at most ``most``."""
+    return max(1, min(_GROWTH * count, most, count * _PORTION_BYTES // max(nbytes, 1)))
+
+
+def _panes(reads: Sequence[Read], cells: Iterator[Cell], panes: int, width: int) -> list[list[Cell] | None]:
+    """Returns the panes of one key, of ``width`` cells each, from the next of ``cells``; None: a pane is not there."""
+    found: list[list[Cell] | None] = [None] * panes
+    for (number, field), cell in zip(chain.from_iterable(read.cells for read in reads), cells, strict=False):
+        if cell is not None:
+            pane = found[number]
+            if pane is None:
+                pane = found[number] = [None] * width
+            pane[field] = cell
+    return found

@@ -59,6 +59,11 @@ class Found:
                         wanted.append((shelf, i))
         return wanted
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of values are beside the shelves."""
+        return sum(sum(map(len, values.values())) for values in self.beside.values())
+
     def add(self, wanted: tuple[int, int], values: dict[bytes, bytes]) -> None:
         """Adds an answer. Raises StoreError for a shelf with a field that is none of ours."""
         shelf, i = wanted

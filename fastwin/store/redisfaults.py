@@ -6,17 +6,20 @@ from typing import Any
 from fastwin.errors import StoreError, StoreUnavailableError
 from fastwin.store import redisscripts
 
-__all__ = ["check_cluster", "check_server", "explained", "foreign"]
+__all__ = ["about", "check_cluster", "check_server", "explained", "foreign"]
 
 # What a server says that may take the same command later.
 _LATER = ("READONLY", "MISCONF", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "NOREPLICAS", "LOADING", "NOSCRIPT")
-# How the client tells which command of many has failed.
-_PIPELINED = re.compile(r"Command # \d+ \(\w+ (\S+).*?\) of pipeline caused error: ", re.DOTALL)
+# How Redis 6.2 tells what a command in a script has failed with.
+_LATER_IN_SCRIPT = re.compile(r" -(READONLY|MISCONF|NOREPLICAS)\b")
+_FULL_IN_SCRIPT = re.compile(r" -OOM\b")
+_OLDEST = 6, 2  # ZADD GT, ZMSCORE and ZRANGE BYSCORE came with it
 _WRONG_PASSWORD = ("WRONGPASS", "NOAUTH", "invalid username-password", "Authentication required")
 
 
 def check_server(client: Any, shown: str, read_only: bool) -> None:
-    """Raises StoreError for a server that could not keep panes: a Sentinel, a part of a cluster, one that evicts.
+    """Raises StoreError for a server that could not keep panes: one that is too old, a Sentinel, a part of a cluster,
+    one that evicts.
 
     StoreUnavailableError for a replica: it may be a master later. What the server does not tell this user is not looked
     at.
@@ -28,6 +31,7 @@ def check_server(client: Any, shown: str, read_only: bool) -> None:
             f"redis: {shown} is a Sentinel, which holds no data; name it and the master that it watches as "
             f"redis+sentinel://HOST:PORT/SERVICE/DB"
         )
+    _check_version(info, shown)
     if mode == "cluster":
         masters = int((_told(client, "CLUSTER INFO") or {}).get("cluster_size", 1))
         if masters > 1:
@@ -44,7 +48,7 @@ def check_server(client: Any, shown: str, read_only: bool) -> None:
 
 
 def check_cluster(client: Any, shown: str, read_only: bool) -> None:
-    """Raises StoreError for a Redis Cluster of which a master evicts: a slot may go to any of them."""
+    """Raises StoreError for a Redis Cluster of which a master is too old or evicts: a slot may go to any of them."""
     from redis import exceptions as errors
 
     for node in client.get_primaries():
@@ -52,8 +56,19 @@ def check_cluster(client: Any, shown: str, read_only: bool) -> None:
             info = _told(client.get_redis_connection(node), "INFO") or {}
         except (errors.ConnectionError, errors.TimeoutError):
             continue  # if it is the one with the store, the first question will tell
+        _check_version(info, f"{shown}, {node.name},")
         if not read_only:
             _check_policy(info, f"{shown}, {node.name},")
+
+
+def _check_version(info: dict[str, Any], shown: str) -> None:
+    """Raises StoreError for a server that lacks commands; what does not tell its version is not looked at."""
+    version = re.match(r"(\d+)\.(\d+)", str(info.get("redis_version", "")))
+    if version is not None and (int(version[1]), int(version[2])) < _OLDEST:
+        raise StoreError(
+            f"redis: {shown} is a Redis of version {info['redis_version']}, and a store needs "
+            f"{'.'.join(map(str, _OLDEST))} or newer"
+        )
 
 
 def _check_policy(info: dict[str, Any], shown: str) -> None:
@@ -76,6 +91,12 @@ def _told(client: Any, *command: str) -> dict[str, Any] | None:
         return None
 
 
+def about(problem: Any, name: str) -> Exception:
+    """Returns an error of the client, with a note of which name the call was about that has failed."""
+    problem.about = name
+    return problem
+
+
 def explained(problem: Exception, shown: str, timeout: float) -> Exception:
     """Returns what to raise for an error of the client.
 
@@ -85,9 +106,7 @@ def explained(problem: Exception, shown: str, timeout: float) -> Exception:
 
     if isinstance(problem, errors.RedisClusterException) and isinstance(problem.__cause__, errors.RedisError):
         problem = problem.__cause__  # what one of the servers said
-    text, command = str(problem), _PIPELINED.match(str(problem))
-    if command is not None:
-        text = text[command.end() :]
+    text = str(problem)
     if isinstance(problem, errors.NoPermissionError) or text.startswith("NOPERM"):
         return StoreError(
             f"redis: {shown} knows the user, but does not let it do what a store needs: {text}; docs/store.md has the "
@@ -104,10 +123,11 @@ def explained(problem: Exception, shown: str, timeout: float) -> Exception:
         return StoreUnavailableError(f"redis: {shown} is out of reach: {text}")
     if isinstance(problem, errors.ClusterError) and not isinstance(problem, errors.ResponseError):
         return StoreUnavailableError(f"redis: {shown} takes no panes now: its slot is being moved")
-    later = errors.ReadOnlyError, errors.ClusterDownError, errors.TryAgainError  # of these the client cuts off the word
-    if isinstance(problem, later) or text.startswith(_LATER):
+    # Of these the client cuts off the word.
+    later = errors.ReadOnlyError, errors.ClusterDownError, errors.TryAgainError, errors.NoScriptError
+    if isinstance(problem, later) or text.startswith(_LATER) or _LATER_IN_SCRIPT.search(text):
         return StoreUnavailableError(f"redis: {shown} takes no panes now: {text}")
-    if isinstance(problem, errors.OutOfMemoryError) or "OOM" in text.split(":")[0]:
+    if isinstance(problem, errors.OutOfMemoryError) or "OOM" in text.split(":")[0] or _FULL_IN_SCRIPT.search(text):
         return StoreError(
             f"redis: {shown} is out of memory (maxmemory), so this batch is not stored, or in part; make room and put "
             f"it again"
@@ -122,8 +142,7 @@ def explained(problem: Exception, shown: str, timeout: float) -> Exception:
         return StoreUnavailableError(f"redis: {shown} is out of reach: {text}")
     if redisscripts.FOREIGN in text or text.startswith("WRONGTYPE"):
         name = text.split(redisscripts.FOREIGN)[-1].strip()
-        name = command[1] if command is not None and text.startswith("WRONGTYPE") else name
-        return foreign(shown, name)
+        return foreign(shown, getattr(problem, "about", name) if text.startswith("WRONGTYPE") else name)
     return StoreError(f"redis: {shown} refuses: {text}")
 
 

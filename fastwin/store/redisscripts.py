@@ -23,20 +23,34 @@ redis.call('HSET', meta, 'layout', ARGV[1])
 """KEYS: meta. ARGV: the layout; '1' if its retention is longer than that of before, or '': what the shorter one has
 dropped does not come back."""
 
-PROCESS = """
-local info = redis.pcall('INFO', 'server')  -- a table where it may not be asked
-return type(info) == 'string' and info:match('run_id:(%w+)')
+_PROCESS = """
+local function process()
+  local function told(section, name)
+    local info = redis.pcall('INFO', section)  -- a table where it may not be asked
+    return type(info) == 'string' and info:match(name .. ':(%w+)')
+  end
+  local run, line = told('server', 'run_id'), told('replication', 'master_replid')
+  return run and line and run .. '-' .. line or run
+end
 """
+"""Which process this is, and since which failover it is the master: as it may be one anew that was one before."""
+
+PROCESS = _PROCESS + "return process()"
 """KEYS: meta, wherever it is. Returns which process of the server's this is, or nil."""
 
-ADVANCE = """
+ADVANCE = (
+    _PROCESS
+    + """
 local meta = KEYS[1]
 local watermark, first, retention, complete, stamp = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local function number(name) return tonumber(redis.call('HGET', meta, name) or '') end
-local info = ARGV[12] == '' and '' or redis.pcall('INFO', 'server')  -- a table where it may not be asked
-if ARGV[12] ~= '' and type(info) == 'string' and info:match('run_id:(%w+)') ~= ARGV[12] then return 'other' end
+local here = ARGV[12] ~= '' and process()
+if here and here ~= ARGV[12] then return 'other' end
 if ARGV[11] ~= '' and redis.call('HGET', meta, 'identity') ~= ARGV[11] then return 'other' end
-if ARGV[8] ~= '' then redis.call('HSET', KEYS[2], ARGV[8], ARGV[9]) end
+if ARGV[8] ~= '' then  -- an old run, which still goes on somewhere, does not set it back
+  local put = tonumber(redis.call('HGET', KEYS[2], ARGV[8]) or '')
+  if not (put and put >= tonumber(ARGV[9])) then redis.call('HSET', KEYS[2], ARGV[8], ARGV[9]) end
+end
 redis.call('HSETNX', meta, 'identity', ARGV[6])
 local history = redis.call('HGET', meta, 'history') or ''
 if history:sub(-#stamp) ~= stamp then  -- else the same step once more, whose answer was lost
@@ -76,6 +90,7 @@ if not last or dies >= last + tonumber(ARGV[15]) or dies < last then
 end
 return dropped
 """
+)
 """KEYS: meta; marks of queries. ARGV: watermark, start of the first pane, retention, end of a loss: ms or ''; stamp;
 identity of a new store; how many stamps are kept; a query's name or '', and its batch; '1' for a loss whose end is not
 known, '0' if the one that the store told of ends, or ''; the identity and the process that must be there, or ''; how
@@ -111,10 +126,16 @@ end
 
 -- Nothing is written until all names are known to be ours.
 local steps, wrong = {}, nil
+local function is_sketch(text)  -- a header of 16 bytes, of which the fifth is 0 where all registers are there, or 1
+  if #text < 16 or text:sub(1, 4) ~= 'HYLL' then return false end
+  return text:byte(5) == 1 or (text:byte(5) == 0 and #text == 12304)
+end
 local function check(name, kind)
   local found = redis.call('TYPE', name).ok
   if found == 'none' then return end
-  if found ~= kind or (kind == 'string' and redis.call('GETRANGE', name, 0, 3) ~= 'HYLL') then wrong = wrong or name end
+  if found ~= kind or (kind == 'string' and not is_sketch(redis.call('GETRANGE', name, 0, 12304))) then
+    wrong = wrong or name
+  end
 end
 while at <= #ARGV do
   local step = {what = ARGV[at], name = KEYS[tonumber(ARGV[at + 1])]}
@@ -144,7 +165,7 @@ while at <= #ARGV do
       check(name, 'hash')
       if not wrong then
         for _, sketch in ipairs(redis.call('HVALS', name)) do
-          if sketch:sub(1, 4) ~= 'HYLL' then wrong = name end
+          if not is_sketch(sketch) then wrong = name end
         end
       end
     end

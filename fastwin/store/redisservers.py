@@ -18,7 +18,7 @@ from redis.sentinel import Sentinel, SentinelManagedSSLConnection
 
 from fastwin.errors import SpecError
 from fastwin.store import redisscripts
-from fastwin.store.redisfaults import check_cluster, check_server, explained
+from fastwin.store.redisfaults import about, check_cluster, check_server, explained
 from fastwin.store.redisurl import RedisUrl
 
 __all__ = ["Calls", "Servers", "connected"]
@@ -98,7 +98,11 @@ def _through(client: Any, calls: Sequence[Sequence[Any]]) -> list[Any]:
     pipeline = client.pipeline(transaction=False)
     for call in calls:
         pipeline.execute_command(*call)
-    return pipeline.execute()
+    answers = pipeline.execute(raise_on_error=False)  # else the client cuts what it says of long names
+    for call, answer in zip(calls, answers, strict=True):
+        if isinstance(answer, Exception):
+            raise about(answer, str(call[1]))
+    return answers
 
 
 class _OneServer(Servers):

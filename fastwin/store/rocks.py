@@ -25,7 +25,7 @@ from fastwin.store.panestore import PaneStore
 from fastwin.store.records import HISTORY, Block, Meta, Revision, Scan, Step, Written, new_identity
 from fastwin.store.rocksfiles import Held, Mark, Reader, let_go, mark_is_empty, open_writer, read_mark, write_mark
 from fastwin.store.rollup import rolled_up
-from fastwin.store.spans import Span
+from fastwin.store.spans import Span, earliest, latest
 from fastwin.times import Duration
 
 __all__ = ["RocksStore"]
@@ -34,7 +34,7 @@ _META, _KEY, _PANE, _BLOCK, _QUERY = b"m", b"k", b"p", b"t", b"q"
 _LOG = logging.getLogger(__name__)
 _START = struct.Struct(">Q")
 _BIAS = 1 << 63
-_BLOCKS_AT_ONCE = 1_000
+_BLOCKS_AT_ONCE, _MERGED_BYTES, _CELLS_AT_ONCE = 1_000, 2**26, 100
 _CATCH_UP_SECONDS = 0.2
 _NOTHING = {
     "epoch": 0,
@@ -242,8 +242,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             changes: dict[str, Any] = {"layout": layout.to_json()}
             if "layout" in stored and Layout.from_json(stored["layout"]).retention_ms < layout.retention_ms:
                 # What the shorter retention has dropped does not come back.
-                known = [at for at in (stored["complete_from"], stored["since"]) if at is not None]
-                changes["complete_from"] = max(known, default=None)
+                changes["complete_from"] = latest(stored["complete_from"], stored["since"])
             self._store(batch, **changes)
             self._commit(batch)
 
@@ -271,14 +270,8 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                     changed.append(Block(block.key, block.start, list(taken.items())))
                     batch.put(_block_key(block.start, block.key), b"")
             if layout.coarse_ms is not None:
-                for first in range(0, len(changed), _BLOCKS_AT_ONCE):
-                    some = changed[first : first + _BLOCKS_AT_ONCE]
-                    panes = [
-                        dict(self._range(b.key, Span(0, b.start, b.start + layout.coarse_ms))) | dict(b.panes)
-                        for b in some
-                    ]
-                    for block, cells in zip(some, rolled_up(layout.fields, panes), strict=True):
-                        batch.put(_pane_key(block.key, 1, block.start), pack(revision, cells))
+                for block, cells in self._coarse(layout, changed, layout.coarse_ms):
+                    batch.put(_pane_key(block.key, 1, block.start), pack(revision, cells))
             for key, end in ends.items():
                 last = self._get(_KEY + key.encode())
                 batch.put(
@@ -286,6 +279,18 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 )
             self._commit(batch)
             return Written(stored, outdated)
+
+    def _coarse(self, layout: Layout, blocks: list[Block], width: int) -> Iterator[tuple[Block, list[Cell]]]:
+        """Yields blocks with the cells of their coarse panes, made of about 64 MB of fine ones at a time."""
+        panes: list[dict[int, list[Cell]]] = []
+        nbytes = 0
+        for count, one in enumerate(blocks, 1):
+            held = dict(self._range(one.key, Span(0, one.start, one.start + width))) | dict(one.panes)
+            panes.append(held)
+            nbytes += sum(len(cell) for cells in held.values() for cell in cells if cell)
+            if nbytes >= _MERGED_BYTES or len(panes) == _BLOCKS_AT_ONCE or count == len(blocks):
+                yield from zip(blocks[count - len(panes) : count], rolled_up(layout.fields, panes), strict=True)
+                panes, nbytes = [], 0
 
     def _range(self, key: str, span: Span, iterator: Any = None) -> Iterator[tuple[int, list[Cell]]]:
         prefix = _pane_prefix(key, span.level)
@@ -307,11 +312,16 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         scan = Scan.empty(len(layout.fields))
         with self._lock:
             iterator = self._database().iter()  # one iterator, so one moment
+        uncounted: list[Cell] = []
         for group, key in enumerate(keys):
             for span in spans:
                 for start, cells in self._range(key, span, iterator):
                     scan.add(group, start, cells)
-            scan.check_bytes()
+                    uncounted += cells
+                    if len(uncounted) >= _CELLS_AT_ONCE:
+                        scan.count(uncounted)
+                        uncounted.clear()
+        scan.count(uncounted)
         return scan
 
     def _key_texts(self) -> list[str]:
@@ -339,8 +349,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             stored = self._stored()
             if stored["history"].endswith(step.stamp):
                 return True  # this step once more
-            known = [at for at in (stored["since"], step.first) if at is not None]
-            oldest = min(known) if known else None
+            oldest = earliest(stored["since"], step.first)
             batch = self._rocks.WriteBatch(raw_mode=True)
             if oldest is not None and step.floor is not None and oldest < step.floor:
                 self._drop(batch, step.floor)
@@ -348,14 +357,12 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             if step.mark is not None:
                 query, number = step.mark
                 batch.put(_QUERY + query.encode(), str(number).encode())
-            goals = [at for at in (stored["watermark"], step.watermark) if at is not None]
-            complete = [at for at in (stored["complete_from"], step.complete_from) if at is not None]
             mark = Mark(stored["identity"] or new_identity(), stored["version"] + 1)
             self._store(
                 batch,
-                watermark=max(goals, default=None),
+                watermark=latest(stored["watermark"], step.watermark),
                 since=oldest,
-                complete_from=max(complete, default=None),
+                complete_from=latest(stored["complete_from"], step.complete_from),
                 lost=stored["lost"] if step.lost is None else step.lost,
                 identity=mark.identity,
                 version=mark.version,

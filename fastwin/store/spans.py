@@ -7,7 +7,19 @@ from functools import lru_cache
 
 from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS
 
-__all__ = ["FIRST_MS", "LAST_MS", "Level", "Span", "coarse_width", "cover", "floor_to", "span_of_windows", "time_text"]
+__all__ = [
+    "FIRST_MS",
+    "LAST_MS",
+    "Level",
+    "Span",
+    "coarse_width",
+    "cover",
+    "earliest",
+    "floor_to",
+    "latest",
+    "span_of_windows",
+    "time_text",
+]
 
 FIRST_MS = FIRST_DATE_MS
 LAST_MS = LAST_DATE_MS + 1
@@ -50,6 +62,16 @@ def floor_to(time: int, width: int, offset: int = 0) -> int:
     -60000
     """
     return time - (time - offset) % width
+
+
+def earliest(*times: int | None) -> int | None:
+    """Returns the earliest of times; None if none is known."""
+    return min((int(at) for at in times if at is not None), default=None)
+
+
+def latest(*times: int | None) -> int | None:
+    """Returns the latest of times; None if none is known."""
+    return max((int(at) for at in times if at is not None), default=None)
 
 
 def coarse_width(pane_ms: int, window_ms: int) -> int | None:

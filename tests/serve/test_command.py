@@ -136,7 +136,7 @@ def test_a_path_with_a_sign_is_a_path(tmp_path):
         (("--store", "URL", "--token-file", "/nowhere"), "--token-file: /nowhere cannot be read"),
         (("--store", "rocksdb:/nowhere/at/all"), "there is no store at /nowhere/at/all"),
         (("--store", "rocksdb:/etc/passwd"), "there is no store at /etc/passwd"),
-        (("--store", "mysql://x"), "must begin with rocksdb: or redis://"),
+        (("--store", "mysql://x"), "must begin with one of redis, redis+cluster, redis+sentinel, rediss"),
         (("--store", "redis://127.0.0.1:1"), "is out of reach"),
         (("--store", "URL", "--token", "short"), "--token: must have at least 8 characters"),
         (

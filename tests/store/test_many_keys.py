@@ -6,6 +6,7 @@ import pytest
 import fastwin as fw
 from fastwin.errors import SpecError
 from fastwin.store import PaneStore
+from fastwin.store.rollup import rolled_up
 from fastwin.store.spans import Span
 from tests.support.clicks import FIRST, HOUR, MINUTE, clicks, spec_of
 
@@ -66,7 +67,8 @@ def test_no_number_of_bytes_is_refused(store, read, monkeypatch):
     """Portions get smaller, down to one key."""
     whole = store.query(start=FIRST, end=FIRST + 3 * HOUR)
     keys = whole["module"].to_pylist()
-    monkeypatch.setattr("fastwin.store.redis._READ_KEYS", 20)
+    monkeypatch.setattr("fastwin.store.redis._MOST_CELLS", 20)
+    monkeypatch.setattr("fastwin.store.redis._FIRST_CELLS", 20)
     level = [Span(1, FIRST, FIRST + 3 * HOUR)]
     total = store._scan(store.layout, read[0], level).nbytes
     for most, expected in ((total - 1, 5), (total // 2, 2)):
@@ -94,3 +96,62 @@ def test_sets_of_keys_are_read_in_parts(store, monkeypatch):
     monkeypatch.setattr("fastwin.store.redis._MOST_BLOCKS", 2)  # of a range with more, all known keys are read
     monkeypatch.setattr("fastwin.store.redisservers.Calls.sscan", None)
     assert store.query(start=FIRST + 3 * MINUTE, end=FIRST + 3 * HOUR).num_rows == whole.num_rows
+
+
+def test_one_key_is_read_in_portions_of_bytes(redis_server, monkeypatch):
+    """A question that is too large ends before all of it is here."""
+    spec = spec_of("1 hour", "3 minutes", longest=fw.Max("text"))
+    texts = [f"{at:010000}" for at in range(40)]
+    times = pa.array([FIRST + at * 3 * MINUTE for at in range(40)], TIME)
+    asked: list[int] = []
+    with PaneStore.open(f"{redis_server.url}?namespace=portions", spec) as store:
+        store.put(spec.panes().run(pa.table({"module": ["a"] * 40, "ts": times, "text": texts})).main)
+        hours = {"start": FIRST, "end": FIRST + 2 * HOUR, "window": "3 minutes"}
+        whole = store.series(["a"], **hours)
+        assert whole["longest"].to_pylist() == texts
+        answers = type(store)._answers
+
+        def counted(self, pipeline, scan):
+            cells = answers(self, pipeline, scan)
+            asked.append(len(cells))
+            return cells
+
+        monkeypatch.setattr(type(store), "_answers", counted)
+        monkeypatch.setattr("fastwin.store.redis._FIRST_CELLS", 4)
+        monkeypatch.setattr("fastwin.store.redis._PORTION_BYTES", 70_000)
+        assert store.series(["a"], **hours).equals(whole)
+        assert asked == [4, 7, 7, 7, 7, 7, 1]
+        monkeypatch.setattr("fastwin.store.records._MOST_BYTES", 150_000)
+        with pytest.raises(
+            SpecError, match="at most 150,000 bytes of panes in one go, got 180,000 in the first 18 val"
+        ):
+            store.series(["a"], **hours)
+        asked.clear()
+        monkeypatch.setattr("fastwin.store.records._MOST_BYTES", 2**30)
+        monkeypatch.setattr("fastwin.store.redis._PORTION_BYTES", 9_000)  # less than one
+        assert store.series(["a"], **hours).equals(whole)
+        assert asked == [4] + [1] * 36
+
+
+def test_what_a_put_reads_is_bounded_in_bytes(url, monkeypatch):
+    """Coarse panes are made of few blocks at a time where their panes are long."""
+    spec, keys = spec_of("1 hour", "3 minutes", longest=fw.Max("text")), [f"m{i}" for i in range(20)]
+    rows = [(key, FIRST + at * 3 * MINUTE, f"{at:010000}") for key in keys for at in range(10)]
+    module, starts, texts = zip(*rows, strict=True)
+    panes = pa.table({"module": module, "window_start": pa.array(starts, TIME), "longest": texts})
+    merged: list[int] = []
+
+    def counted(fields, blocks):
+        merged.append(len(blocks))
+        return rolled_up(fields, blocks)
+
+    with PaneStore.open(url, spec) as store:
+        store.put(panes, (1, 0))
+        for module in ("redisblocks", "rocks"):
+            monkeypatch.setattr(f"fastwin.store.{module}.rolled_up", counted)
+        monkeypatch.setattr("fastwin.store.redis._FIRST_BLOCKS", 5)
+        for limit in ("redis._PORTION_BYTES", "rocks._MERGED_BYTES"):
+            monkeypatch.setattr(f"fastwin.store.{limit}", 300_000)
+        assert store.put(panes, (1, 1)).stored == 200
+        assert merged == ([5, *[6] * 5, 5] if hasattr(store, "_client") else [*[6] * 6, 4])  # of 50 KB each
+        assert store.query(start=FIRST, end=FIRST + HOUR)["longest"].to_pylist() == [texts[9]] * 20

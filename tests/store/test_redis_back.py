@@ -10,6 +10,7 @@ from fastwin.store import PaneStore
 from tests.support.clicks import FIRST, MINUTE
 from tests.support.numbered_clicks import batch, spec
 from tests.support.redis_server import RedisServer
+from tests.support.until import until
 
 
 @pytest.fixture
@@ -236,6 +237,41 @@ def test_emptied_within_the_first_batch(server):
         redis.Redis.from_url(server.url).flushall()
         with pytest.raises(StoreUnavailableError, match="emptied in the middle"):
             store.put(batch(3).slice(25), (1, 3))
+
+
+def test_two_failovers_within_a_batch(server, tmp_path):
+    """The same process is the master again, and lacks what was put before the other one took over."""
+    (tmp_path / "other").mkdir()
+    other = RedisServer(tmp_path / "other", "--repl-diskless-sync-delay", "0")
+    one, two = (redis.Redis.from_url(each.url) for each in (server, other))
+    one.config_set("repl-diskless-sync-delay", 0)
+    try:
+        two.replicaof("127.0.0.1", str(server.port))
+        until(lambda: two.info("replication")["master_link_status"] == "up")
+        with PaneStore.open(server.url, spec()) as store:
+            store.put(batch(0), (1, 0))
+            one.wait(1, 5_000)
+            store.begin_batch()
+            two.replicaof("NO", "ONE")
+            store.put(batch(1), (1, 1), advance=False)
+            one.replicaof("127.0.0.1", str(other.port))
+            until(lambda: one.info("replication").get("master_link_status") == "up")
+            one.replicaof("NO", "ONE")
+            with pytest.raises(StoreUnavailableError, match="put the batch again"):
+                store.advance_watermark(FIRST + 2 * 3 * MINUTE)
+            assert store.watermark == FIRST + 3 * MINUTE
+    finally:
+        other.stop()
+
+
+def test_an_old_run_does_not_set_a_mark_back(server):
+    """Nor does a checkpoint that was rolled back: it goes on below the mark, and beyond it."""
+    with PaneStore.open(server.url, spec()) as store, PaneStore.open(server.url, spec()) as old:
+        for writer, number, mark in ((store, 8, 8), (old, 5, 8), (old, 6, 8), (store, 9, 9), (store, 10, 10)):
+            writer.put(batch(number), (1, number), advance=False)
+            writer.advance_watermark(None, mark=("query", number))
+            assert writer.batch_of("query") == mark
+        assert store.meta().version == 5
 
 
 def test_two_writers_are_no_going_back(server):

@@ -1,5 +1,6 @@
 """A real Redis that fails: stopped, emptied, slow, full, with another password, with foreign values."""
 
+import contextlib
 import re
 import threading
 import time
@@ -10,13 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import redis
+from redis._parsers.base import BaseParser
 
 import fastwin as fw
-from fastwin.errors import StoreError
+from fastwin.errors import StoreError, StoreUnavailableError
 from fastwin.store import PaneStore
 from fastwin.store.redisblocks import Change
+from fastwin.store.redisfaults import explained
+from fastwin.store.spans import Span
 from tests.support.clicks import AGGREGATES, DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
 from tests.support.redis_server import RedisServer
+from tests.support.until import until
 
 
 @pytest.fixture
@@ -29,6 +34,10 @@ def server(tmp_path) -> Iterator[RedisServer]:
 @pytest.fixture
 def table():
     return clicks(2_000)
+
+
+# As Redis 6.2 begins what it says of a command in a script.
+_IN_SCRIPT = "ERR Error running script (call to f_5fd1): @user_script:97: @user_script: 97:"
 
 
 def panes_of(table):
@@ -157,9 +166,11 @@ def test_no_server():
         ("{fastwin:module%201}:3min:2024-01-01T05:00Z", "someone's own"),
         ("{fastwin:module%201}:3min:2024-01-01T05:00Z", ["a", "list"]),
         ("{fastwin:module%201}:3min:2024-01-01T05:00Z:uv", "HYLL is a hash here"),
+        ("{fastwin:module%201}:3min:2024-01-01T05:00Z:uv", {"mine": "HYLL"}),
         ("{fastwin:module%201}:1h:2024-01-01T00:00Z", "hello"),
         ("{fastwin:module%201}:1h:2024-01-01T05:00Z:uv", "hello"),
         ("{fastwin:module%201}:1h:2024-01-01T05:00Z:uv", "HYLL"),
+        ("{fastwin:module%201}:1h:2024-01-01T05:00Z:uv", "HYLL, and as long as any sketch"),
     ],
 )
 def test_foreign_value_is_named_and_stays(server, name, value):
@@ -169,14 +180,17 @@ def test_foreign_value_is_named_and_stays(server, name, value):
     panes = spec.panes().run(table).main
     if isinstance(value, list):
         client.rpush(name, *value)
+    elif isinstance(value, dict):
+        client.hset(name, mapping=value)
     else:
         client.set(name, value)
     before = client.dump(name)
     with PaneStore.open(server.url, spec) as store:
-        with pytest.raises(StoreError, match="foreign value under a name of ours") as caught:
-            store.put(panes, (1, 0))
-        assert name in str(caught.value)
-        assert client.dump(name) == before
+        for _ in range(2):  # also when the rest of the batch is there
+            with pytest.raises(StoreError, match="foreign value under a name of ours") as caught:
+                store.put(panes, (1, 0))
+            assert name in str(caught.value)
+            assert client.dump(name) == before
         client.delete(name)
         store.put(panes, (1, 0))
         end = FIRST + 6 * HOUR
@@ -211,6 +225,64 @@ def test_foreign_revision_in_a_shelf_is_named(server, field):
                 StoreError, match=f"foreign value under a name of ours, .*: {re.escape(shelf)} {field};"
             ):
                 store.put(panes, (1, 1))
+
+
+def test_errors_of_long_names_are_understood(server):
+    """The client cuts what it says of a command that is longer than a line."""
+    client, key = redis.Redis.from_url(server.url), "m" * 300
+    panes = panes_of(clicks(1_000, modules=2, hours=6))
+    panes = panes.set_column(0, "module", pa.array([key] * panes.num_rows))
+    shelf = f"{{fastwin:{key}}}:3min:2024-01-01T05:00Z"
+    with PaneStore.open(server.url, spec_of()) as store:
+        store.put(panes)
+        read = store.layout, [key], [Span(0, FIRST, FIRST + 6 * HOUR)]
+        client.delete(shelf)
+        client.rpush(shelf, "mine")
+        for ask in (lambda: store._scan(*read), lambda: store.put(panes)):
+            with pytest.raises(StoreError, match=f"foreign value under a name of ours, .* is: {re.escape(shelf)};"):
+                ask()
+        client.config_set("lua-time-limit", 1)
+        endless = threading.Thread(target=_run_until_it_is_killed, args=[server.url])
+        endless.start()
+        try:
+            until(lambda: _is_busy(client))
+            with pytest.raises(StoreUnavailableError, match="takes no panes now: BUSY"):
+                store._scan(*read)
+        finally:
+            client.script_kill()
+            endless.join(30)
+
+
+def _run_until_it_is_killed(url: str) -> None:
+    with contextlib.suppress(redis.ResponseError):
+        redis.Redis.from_url(url).eval("while true do end", 0)
+
+
+def _is_busy(client: redis.Redis) -> bool:
+    try:
+        return not client.ping()
+    except redis.ResponseError:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "says"),
+    [
+        (
+            f"{_IN_SCRIPT} -READONLY You can not write against a read only replica.",
+            StoreUnavailableError,
+            "no panes now",
+        ),
+        (f"{_IN_SCRIPT} -MISCONF Errors writing to the AOF file", StoreUnavailableError, "no panes now"),
+        (f"{_IN_SCRIPT} -NOREPLICAS Not enough good replicas", StoreUnavailableError, "no panes now"),
+        (f"{_IN_SCRIPT} -OOM command not allowed", StoreError, "out of memory"),
+        ("NOSCRIPT No matching script. Please use EVAL.", StoreUnavailableError, "no panes now"),
+    ],
+)
+def test_what_a_server_says_is_told_apart(said, kind, says):
+    """Redis 6.2 has what a command in a script has failed with behind the place in the script."""
+    told = explained(BaseParser.parse_error(said), "redis://here", 1)
+    assert type(told) is kind and says in str(told)
 
 
 def test_all_of_a_key_lies_in_one_slot(tmp_path, table):

@@ -10,6 +10,7 @@ import fastwin as fw
 from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.store import PaneStore
 from fastwin.store.layout import Layout
+from fastwin.store.redisfaults import check_cluster, check_server
 from tests.support.clicks import spec_of
 from tests.support.documents import ROOT
 from tests.support.numbered_clicks import MODULES, batch, spec
@@ -58,6 +59,34 @@ def test_sentinel_is_refused(start):
     server = start("--sentinel", config="sentinel monitor other 127.0.0.1 1 1\n")
     with pytest.raises(StoreError, match="is a Sentinel, which holds no data"):
         PaneStore.open(server.url, spec())
+
+
+class Told:
+    """A client of one server, alone or in a Cluster, that tells its version."""
+
+    name = "here:6379"
+
+    def __init__(self, version: object) -> None:
+        self._version = version
+
+    def execute_command(self, *_: str) -> dict[str, object]:
+        return {"redis_mode": "standalone", "role": "master", "redis_version": self._version}
+
+    def get_primaries(self) -> list["Told"]:
+        return [self]
+
+    def get_redis_connection(self, node: "Told") -> "Told":
+        return node
+
+
+@pytest.mark.parametrize("check", [check_server, check_cluster])
+@pytest.mark.parametrize("read_only", [True, False])
+def test_server_that_is_too_old_is_refused(check, read_only):
+    for version in ("6.0.16", "5.0.7", "2.8.19", 6.1):
+        with pytest.raises(StoreError, match=rf"is a Redis of version {version}, and a store needs 6\.2 or newer"):
+            check(Told(version), "redis://here", read_only)
+    for version in ("6.2.0", "7.0.15", "10.0.1", 6.2, "unknown"):
+        check(Told(version), "redis://here", read_only)
 
 
 def test_cluster_of_several_masters_is_refused(start):

@@ -205,10 +205,11 @@ def test_questions_are_bounded_in_bytes(url, table, monkeypatch):
     with PaneStore.open(url, spec) as store:
         store.put(panes_of(table, spec))
         whole = store.query()
-        monkeypatch.setattr("fastwin.store.redis._READ_KEYS", 1)
+        monkeypatch.setattr("fastwin.store.redis._FIRST_CELLS", 20)
+        monkeypatch.setattr("fastwin.store.redis._MOST_CELLS", 20)
         monkeypatch.setattr("fastwin.store.records._MOST_BYTES", 5_000)
         with pytest.raises(
-            SpecError, match=r"at most 5,000 bytes of panes in one go, got [5-9],\d+ in the first \d+ panes"
+            SpecError, match=r"at most 5,000 bytes of panes in one go, got [5-9],\d+ in the first \d+ values"
         ):
             store.query([f"module {i}" for i in range(5)])
         one = store.query(["module 1"])

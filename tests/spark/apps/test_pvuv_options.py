@@ -119,7 +119,7 @@ def test_a_page_that_has_died_is_told_of(status, told, capsys, monkeypatch):
         (("REAL", "--out", "TAKEN"), "is not empty"),
         (("LOG",), "has no line of an access log among its first 2"),
         (("REAL", "--out", "FOLLOWED"), "has what a run with --follow goes on with; add --follow"),
-        (("REAL", "--store", "mysql://x"), "must begin with rocksdb: or redis://"),
+        (("REAL", "--store", "mysql://x"), "must begin with one of redis, redis+cluster, redis+sentinel, rediss"),
         (("REAL", "--retention", "soon"), "is no duration"),
         (("REAL", "--retention", "1 h"), "--retention: must be at least a window, 24h, got '1 h'"),
         (("REAL", "--port", "70000"), "--port: must be 0 to 65535, got 70000"),
