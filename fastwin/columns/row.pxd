@@ -8,6 +8,7 @@ cdef struct Numbers:            # a column that is read where Arrow has it
 
 cdef enum:
     FEWEST_ROWS = 64            # of a call, below which each that is kept gets values of its own
+    AT_HAND = 3                 # numbers that a timed row has by itself: its row may be far
 
 cdef class RowType:
     cdef object __weakref__
@@ -56,5 +57,8 @@ cdef class TimedRow:
     cdef readonly object value
     cdef ts_t time                      # ms, NO_TIME for none
     cdef readonly int64_t arrival       # which of all elements it was, -1 where nobody asks for it
+    cdef bint known                     # these are of the columns that its window was told of
+    cdef uint8_t there                  # a bit for each: it is not null
+    cdef int64_t[AT_HAND] values        # numbers, or the bits of floats
 
 cdef Row new_row(RowType type, tuple values)

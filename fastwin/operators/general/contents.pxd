@@ -4,7 +4,7 @@ from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.windows.windowtable cimport WindowTable
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.runs cimport Runs
-from fastwin.columns.row cimport RowType
+from fastwin.columns.row cimport AT_HAND, RowType, TimedRow
 from fastwin.columns.handedrows cimport HandedRows
 from fastwin.columns.rowrun cimport Picked
 
@@ -24,6 +24,8 @@ cdef class Contents:
     cdef bint timed                     # elements are kept with their timestamps
     cdef readonly bint numbered         # and with the numbers that tell in which order they have arrived
     cdef const int64_t[::1] arrivals    # the numbers of a call's elements
+    cdef Py_ssize_t[AT_HAND] at_hand    # columns of numbers that timed rows have by themselves
+    cdef Py_ssize_t at_hand_n
     cdef list adds, creates, gives, merges, whats
     cdef list manys                     # their add_many; None for those that have none
     cdef readonly bint takes_runs       # elements are handed over as runs, later in the call
@@ -33,6 +35,7 @@ cdef class Contents:
     cdef list makers
 
     cdef int number(self, Py_ssize_t n, object order) except -1
+    cdef void keep_at_hand(self, TimedRow timed, Py_ssize_t i) noexcept
     cdef int fit(self) except -1
     cdef int _drop(self, Py_ssize_t at) except -1
     cdef int forget(self, idx_t slot) except -1
@@ -45,6 +48,7 @@ cdef class Contents:
     cdef int hand_over_all(self) except -1
     cdef int _hand_over(self, Py_ssize_t begin, Py_ssize_t end) except -1
     cdef int _fold_run(self, idx_t slot, Picked picked, Py_ssize_t at, Py_ssize_t n) except -1
+    cdef int leave(self, idx_t slot, list elements, Py_ssize_t n) except -1
     cdef int clear(self, idx_t slot) except -1
     cdef int merge(self, idx_t slot, idx_t other) except -1
     cdef object _reduce(self, object a, object b, idx_t slot)

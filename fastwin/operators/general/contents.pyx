@@ -9,7 +9,7 @@ from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, Window
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.returned import reduced_maker, row_maker
 from fastwin.operators.general.runs cimport Run, Runs
-from fastwin.columns.row cimport FEWEST_ROWS, Rows, TimedRow
+from fastwin.columns.row cimport FEWEST_ROWS, Numbers, Rows, TimedRow
 from fastwin.columns.rowrun cimport Picked
 from fastwin.columns.handedrows cimport HandedRows
 from fastwin.columns.windowrows cimport WindowRows, new_window_rows
@@ -71,6 +71,19 @@ cdef class Contents:
             self.accumulators.arrived += n
         return 0
 
+    cdef void keep_at_hand(self, TimedRow timed, Py_ssize_t i) noexcept:
+        """Lets a timed row, of element i, have numbers that its window will be asked for."""
+        cdef const Numbers* numbers
+        cdef Py_ssize_t k
+        for k in range(self.at_hand_n):
+            numbers = self.elements.rows.numbers + self.at_hand[k]
+            if numbers.values == NULL:
+                return
+            if numbers.valid == NULL or numbers.valid[i]:
+                timed.there |= 1 << k
+            timed.values[k] = (<const int64_t*> numbers.values)[i]
+        timed.known = True
+
     cdef int fit(self) except -1:
         """Makes the list by slot long enough."""
         cdef Py_ssize_t more = self.table.rows.capacity - len(self.objects)
@@ -123,6 +136,7 @@ cdef class Contents:
         if self.keeps_rows:
             timed = TimedRow.__new__(TimedRow)
             timed.value, timed.time, timed.arrival = row, time, self.arrivals[i] if self.numbered else -1
+            self.keep_at_hand(timed, i)
             if first:
                 kept = [timed]
                 untrack(<void*> kept)       # rows make no circles, and there may be millions of such lists
@@ -264,6 +278,17 @@ cdef class Contents:
             return self.reduced(self.reduce(a, b))
         except Exception as problem:
             raise self.elements.blame(self.whats[0], slot, problem) from problem
+
+    cdef int leave(self, idx_t slot, list elements, Py_ssize_t n) except -1:
+        """Leaves these elements of a window that had n."""
+        if not elements:
+            self.clear(slot)
+        elif len(elements) < n:
+            if elements is not self.objects[slot]:
+                self.objects[slot] = elements
+            elif slot in self.saved_lists:
+                self.saved_lists[slot] = (None, 0)      # what was saved is no beginning of it
+        return 0
 
     cdef int clear(self, idx_t slot) except -1:
         """Empties a window."""

@@ -2,6 +2,7 @@
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.rows.rowstore cimport RowStore
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint8_t
+from fastwin.operators.general.contents cimport Contents
 from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.elements cimport Elements
 
@@ -15,6 +16,7 @@ cdef class NotedColumn:
     cdef Py_ssize_t place               # of the column in rows
     cdef object kind
     cdef bint numbers, floats
+    cdef Py_ssize_t at_hand             # which of the numbers that timed rows have by themselves; negative: none
     cdef object values_array, valid_array
     cdef int64_t[::1] values            # of numbers, or the bits of floats
     cdef uint8_t[::1] valid             # 0 for null
@@ -30,6 +32,7 @@ cdef class Eviction:
     cdef object evictor
     cdef Clocks clocks
     cdef int kind
+    cdef bint in_place                  # nobody but built-in parts sees the elements of a window
     cdef bint after                     # it evicts after the function has run, if it is done here
     cdef int64_t most                   # elements, or ms
     cdef AccumulatorSet scratch         # computes anew at each firing
@@ -42,6 +45,7 @@ cdef class Eviction:
     cdef idx_t first_row, last_row      # of the rows that elements were noted for last
     cdef Py_ssize_t room
 
+    cdef int tell(self, Contents contents) except -1
     cdef int evict(self, list elements, idx_t slot, bint before) except -1
     cdef int _evict_by_time(self, list elements, idx_t slot) except -1
     cdef bint has_room(self, Py_ssize_t n)

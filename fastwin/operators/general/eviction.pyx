@@ -10,14 +10,16 @@ import pyarrow as pa
 
 from fastwin.columns.buffers import from_values
 from fastwin.columns.pythonvalues import exact_array
-from fastwin.columns.row cimport Numbers, Row, TimedRow
+from fastwin.columns.row cimport AT_HAND, Numbers, Row, TimedRow
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.rows.rowstore cimport RowStore
 from fastwin.core.timemath cimport MAX_TIME, NO_TIME
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
 from fastwin.functions.evictors import CountEvictor, TimeEvictor
+from fastwin.operators.general.contents cimport Contents
 from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.elements cimport Elements
+from fastwin.operators.general.lookahead cimport PyObject, fetch_timed, items_of
 
 cdef enum:
     ROOM = 1 << 16              # elements that are noted before they are accumulated
@@ -47,6 +49,7 @@ cdef class NotedColumn:
         self.kind = kind
         self.floats = pa.types.is_float32(kind) or pa.types.is_float64(kind)
         self.numbers = self.floats or (pa.types.is_integer(kind) and not pa.types.is_uint64(kind))
+        self.at_hand = -1
         self.objects = []
 
     cdef int fit(self, Py_ssize_t room) except -1:
@@ -59,14 +62,26 @@ cdef class NotedColumn:
     cdef int put(self, Py_ssize_t at, list elements) except -1:
         """Notes the values of elements, from place ``at`` on."""
         cdef const Numbers* numbers
+        cdef PyObject** items = items_of(<PyObject*> elements)
+        cdef Py_ssize_t i, n = len(elements)
+        cdef TimedRow timed
         cdef Row row
         cdef bint there
         if not self.numbers:
             for element in elements:
                 self.objects.append((<Row> (<TimedRow> element).value).exact(self.place))
             return 0
-        for element in elements:
-            row = <Row> (<TimedRow> element).value
+        for i in range(n):
+            fetch_timed(items, i, n, self.place)
+            timed = <TimedRow> elements[i]
+            if timed.known and self.at_hand >= 0:
+                there = timed.there >> self.at_hand & 1
+                self.values[at] = timed.values[self.at_hand]
+                self.valid[at] = there
+                self.nulls |= not there
+                at += 1
+                continue
+            row = <Row> timed.value
             numbers = NULL if row.values is not None else row.rows.numbers + self.place
             if numbers != NULL and numbers.values != NULL:
                 there = numbers.valid == NULL or numbers.valid[row.i]
@@ -115,6 +130,7 @@ cdef class Eviction:
                 self.kind = BY_COUNT if kind is CountEvictor else BY_TIME
                 self.most = most
                 self.after = self.evictor.do_evict_after
+                self.in_place = bool(config.results) and not program.aggregates and program.reduce is None
         self.columns = []
         if len(accumulators.members):
             self.scratch = config.new_accumulators(accumulators.head_cells)
@@ -122,6 +138,16 @@ cdef class Eviction:
             self.read = pa.schema([program.rows.field(name) for name in self.inputs.names])
             for name, kind in zip(self.read.names, self.read.types):
                 self.columns.append(NotedColumn(program.rows.names.index(name), kind))
+
+    cdef int tell(self, Contents contents) except -1:
+        """Tells which numbers timed rows are to have by themselves."""
+        cdef NotedColumn column
+        for column in self.columns:
+            if contents.at_hand_n < AT_HAND and column.kind in (pa.int64(), pa.float64()):
+                column.at_hand = contents.at_hand_n
+                contents.at_hand[contents.at_hand_n] = column.place
+                contents.at_hand_n += 1
+        return 0
 
     cdef int evict(self, list elements, idx_t slot, bint before) except -1:
         """Removes what the evictor does not leave of elements, which are in order of arrival.

@@ -53,6 +53,7 @@ cdef class Firing:
         self.keeps_rows = contents.keeps_rows
         if self.keeps_rows:
             self.eviction = Eviction(elements, contents.accumulators, program, config)
+            self.eviction.tell(contents)
         self.ctx = WindowContext(elements, state, merging, program.side)
         self.needs_keys = program.process is not None and not isinstance(program.process, KeylessFunction)
         if program.process is not None:
@@ -80,6 +81,7 @@ cdef class Firing:
         cdef Window* window = self.table.at(slot)
         cdef tuple pane = self._pane(slot, time, by_timer) if self.pane_info else None
         cdef list elements = None
+        cdef Py_ssize_t n = 0
         cdef idx_t row
         cdef int64_t before = self.held
         window.flags |= FIRED
@@ -91,7 +93,9 @@ cdef class Firing:
         if self.contents.keeps_places:
             self._process(slot, held if self.leaving else (<WindowRows> held).copied(), time, by_timer, pane)
         elif self.keeps_rows:
-            elements = held if self.leaving else list(held)
+            elements, n = held, len(held)
+            if not self.leaving and not self.eviction.in_place:
+                elements = list(held)
             self.eviction.evict(elements, slot, True)
             if self.contents.folds:
                 held = self.contents.of_elements(elements, slot)
@@ -117,10 +121,7 @@ cdef class Firing:
                 self._put(self.contents.python_results(slot, held))
         if elements is not None:
             self.eviction.evict(elements, slot, False)
-            if not elements:
-                self.contents.clear(slot)
-            elif len(elements) < len(self.contents.objects[slot]):
-                self.contents.objects[slot] = elements       # not in place: what was saved is no beginning of it
+            self.contents.leave(slot, elements, n)
         if len(self.fired) >= FLUSH_ROWS or (self.held >= FLUSH_BYTES and len(self.fired)):
             self._flush()
         return 0

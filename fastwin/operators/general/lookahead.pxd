@@ -1,7 +1,7 @@
 # Fetched into the cache ahead of the code that reads it: Python objects of a list, by their places in it, what lists
 # and tuples among them hold, and the rows of timers. Step by step, each reads what the one before it has fetched.
 # Nothing is owned here, so no Python code may run between reading a place and fetching from it.
-from fastwin.columns.row cimport Numbers, Row
+from fastwin.columns.row cimport Numbers, Row, TimedRow
 from fastwin.columns.windowrows cimport WindowRows
 from fastwin.core.typedefs cimport idx_t
 from fastwin.core.memory.pages cimport prefetch
@@ -18,6 +18,7 @@ cdef enum:
     ITEMS_AHEAD = 8
     VALUES_AHEAD = 4
     NUMBERS_AHEAD = 2
+    TIMED_AHEAD = 16
 
 cdef extern from *:
     """
@@ -86,6 +87,27 @@ cdef inline void fetch_numbers(PyObject* held) noexcept:
             numbers = row.rows.numbers + row.rows.latest
             if numbers.values != NULL:
                 prefetch(numbers.values + 8 * row.i)
+
+
+cdef inline void fetch_timed(PyObject** items, Py_ssize_t at, Py_ssize_t n, Py_ssize_t column) noexcept:
+    """Fetches the timed rows among n items that come next but a few after place ``at``, and what they have in a column.
+
+    items: NULL: nothing is fetched.
+    """
+    cdef const Numbers* numbers
+    cdef Row row
+    if items == NULL:
+        return
+    if at + TIMED_AHEAD < n:
+        prefetch(items[at + TIMED_AHEAD])
+    if at + INDEX_AHEAD < n:
+        prefetch(<void*> (<TimedRow> items[at + INDEX_AHEAD]).value)
+    if at + VALUES_AHEAD < n:
+        row = <Row> (<TimedRow> items[at + VALUES_AHEAD]).value
+        if row.values is not None:
+            prefetch(<void*> row.values)
+        elif row.rows.numbers[column].values != NULL:
+            prefetch(row.rows.numbers[column].values + 8 * row.i)
 
 
 cdef inline void fetch_all(list objects, const idx_t* places, Py_ssize_t n) noexcept:
