@@ -113,7 +113,10 @@ class Answers:
             return None
         if age > _FRESH_SECONDS / 2 and not self._looking:
             self._looking = True
-            self._looks.submit(self._look)
+            try:
+                self._looks.submit(self._look)
+            except RuntimeError:  # no thread is to be had; the next who asks tries again
+                self._looking = False
         meta = seen[0]
         if name == "store" and not query:
             return _json(_described(meta))

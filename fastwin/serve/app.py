@@ -4,11 +4,12 @@ import hmac
 import json
 import logging
 import re
-from asyncio import get_running_loop
+from asyncio import Future, get_running_loop, wait_for
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.applications import Starlette
@@ -35,6 +36,7 @@ _PORT = re.compile(r":\d*\Z")
 _NOT_READY = "The store does not answer as it should; the service's log says why."
 _MOST_ASKED, _MOST_PROBES = 128, 8  # threads; more than may wait for a turn, so that others have some
 _SOON = {"Retry-After": "2"}
+_META_SECONDS = 3.0  # that metrics wait for the store: Prometheus waits for 10 s
 _KEPT = frozenset({"/api/store", "/api/keys", "/api/current", "/api/series"})
 _HEADERS = [
     (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -179,7 +181,7 @@ def _answer(
         except ValueError:
             return _error(400, f"At most {_MAX_FIELDS} parameters are read.")
         try:
-            found = await get_running_loop().run_in_executor(threads, ask, query)
+            found = await _started(threads, ask, query)
         except BusyError as problem:
             return _error(problem.status, str(problem), _SOON)
         except RequestError as problem:
@@ -200,6 +202,14 @@ def _answer(
     return handle
 
 
+def _started(threads: Executor, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Has a thread do some work. Raises BusyError where none can be started."""
+    try:
+        return get_running_loop().run_in_executor(threads, work, *arguments)
+    except RuntimeError:
+        raise BusyError(503, "The service can start no more threads; ask again in a moment.") from None
+
+
 async def _healthy(request: Request) -> Response:
     """Says that the process answers, whatever the store does."""
     return JSONResponse({"healthy": True}, headers={"Cache-Control": "no-store"})
@@ -216,8 +226,14 @@ def _settings(settings: Settings) -> Callable[[Request], Awaitable[Response]]:
 
 def _metrics(answers: Answers, metrics: Metrics, threads: Executor) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        found = await get_running_loop().run_in_executor(threads, lambda: metrics.text(answers.meta()))
-        return Response(found, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+        meta = None
+        try:
+            with suppress(TimeoutError):
+                meta = await wait_for(_started(threads, answers.meta), _META_SECONDS)
+        except BusyError as problem:
+            return _error(problem.status, str(problem), _SOON)
+        headers = {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"}
+        return Response(metrics.text(meta), headers=headers)
 
     return handle
 

@@ -88,7 +88,7 @@ class SeriesRequest:
     def of(cls, query: Query, layout: Layout) -> "SeriesRequest":
         """Returns the request of a query string. Raises RequestError."""
         _check_names(query, ("key", "window", "range", "step", "end", "start"))
-        keys = _keys(query)
+        keys = _keys(query) if layout.keys or "key" in query else ("",)  # without columns there is one key
         if not keys:
             raise RequestError(400, f"key: name 1 to {MAX_KEYS} keys, such as key=home.")
         window, end = _window(query, layout), _time(query, "end")

@@ -83,7 +83,7 @@ def _part(value: Any) -> str:
 
 def key_from_text(text: str, fields: Sequence[pa.Field]) -> tuple[Any, ...]:
     """Returns the values whose text ``key_to_text`` had given. Raises StoreError for any other text."""
-    parts = text.split(",") if fields else []
+    parts = text.split(",") if fields or text else []
     if len(parts) != len(fields):
         raise StoreError(f"store: {text!r} is no key of {', '.join(field.name for field in fields) or 'no columns'}")
     try:

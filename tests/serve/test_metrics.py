@@ -2,11 +2,13 @@
 
 import logging
 import shutil
+import threading
 import time
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fastwin.serve.answers import Answers
 from fastwin.serve.app import Settings
 from fastwin.serve.watching import ACCESS_LOG
 from tests.support.clicks import FIRST, HOUR, clicks
@@ -109,3 +111,19 @@ def test_no_access_log_unless_it_is_asked_for(make_service, caplog):
     service = make_service()
     service.get("/api/current")
     assert [record for record in caplog.records if record.name == ACCESS_LOG] == []
+
+
+def test_store_that_hangs(make_service, monkeypatch):
+    """Prometheus has its answer before it gives up, and the store is down."""
+    monkeypatch.setattr("fastwin.serve.app._META_SECONDS", 0.2)
+    released = threading.Event()
+    service, meta = make_service(), Answers.meta
+    monkeypatch.setattr(Answers, "meta", lambda self: meta(self) if released.wait(30) else None)
+    try:
+        begin = time.monotonic()
+        found = scraped(service)
+        assert time.monotonic() - begin < 10
+        assert found[("fastwin_store_up",)] == 0 and ("fastwin_store_version",) not in found
+    finally:
+        released.set()
+    assert scraped(service)[("fastwin_store_up",)] == 1

@@ -11,6 +11,7 @@ from fastwin.serve.app import Settings
 from tests.support.browser import chromium
 from tests.support.clicks import DAY, FIRST, HOUR, clicks, counted
 from tests.support.page import drawn, figures, settle, wait
+from tests.support.service import SPEC, put_clicks
 
 END = FIRST + 30 * HOUR
 
@@ -81,6 +82,76 @@ def test_more_keys_than_are_asked_for_are_sorted_by_the_store(make_service, tmp_
         best = max(row["uv"] for row in service.json("/api/current?sort=uv&limit=1")["rows"])
         wait(driver, lambda d: next(iter(figures(d).values()))[1] == best)
         assert f"{len(counted(table, end - DAY, end)) - 60:,} more" in driver.find_element("id", "figures-more").text
+
+
+@pytest.mark.long
+def test_more_keys_than_the_page_has(make_service, tmp_path):
+    """It says what it has, and what it does not know."""
+    service = make_service(table=clicks(6_000, modules=1_200, hours=2))
+    total = service.json("/api/current?limit=1")["total"]
+    with chromium(tmp_path / "profile") as driver:
+        driver.get(f"http://127.0.0.1:{service.port}/")
+        settle(driver)
+        caption = "return document.querySelector('#now-table caption').textContent"
+        for name, by in (("Name", "Page views"), ("Unique visitors", "Unique visitors")):
+            Select(driver.find_element("id", "sort")).select_by_visible_text(name)
+            told = f"24 hours until 2024-01-01 02:00 UTC. 1,000 of {total:,} keys, those with the highest {by}"
+            wait(driver, lambda d, told=told: d.execute_script(caption) == told)
+        driver.find_element("id", "find").send_keys("nobody")
+        told = f"None of the 1,000 in the table has that name; {total - 1_000} more are in the store."
+        wait(driver, lambda d: d.find_element("id", "figures-more").text == told)
+
+
+def test_keys_that_are_gone_for_a_while_stay_chosen(make_service, tmp_path):
+    """They are drawn again, in their colours, when they have something in the window again."""
+    table = clicks(600, hours=12)
+    hour = clicks(20, modules=1, hours=1).set_column(0, "module", pa.array(["rare"] * 20))
+    service = make_service(table=pa.concat_tables([table, hour]).sort_by("ts"))
+    colours = "return Object.fromEntries(document.getElementById('chart').data.map(t => [t.name, t.line.color]))"
+    with chromium(tmp_path / "profile") as driver:
+        driver.get(f"http://127.0.0.1:{service.port}/")
+        settle(driver)
+
+        def press(name: str) -> None:
+            driver.find_element("css selector", f"#figures button[data-key='{name.replace(' ', '%20')}']").click()
+
+        first = next(iter(figures(driver)))
+        press("rare")
+        wait(driver, lambda d: len(d.execute_script(colours)) == 4)
+        before = driver.execute_script(colours)
+        window = Select(driver.find_element("id", "window"))
+        window.select_by_visible_text("1 hour")
+        wait(driver, lambda d: "rare" not in d.execute_script(colours))
+        press(first)  # another choice, while it is not there
+        wait(driver, lambda d: first not in d.execute_script(colours))
+        window.select_by_visible_text("24 hours")
+        wait(driver, lambda d: "rare" in d.execute_script(colours))
+        assert driver.execute_script(colours) == {name: before[name] for name in before if name != first}
+
+
+def test_page_stays_where_it_was_scrolled_to(make_service, tmp_path):
+    """Also with each batch after a click on a figure, which keeps the focus."""
+    service = make_service()
+    with chromium(tmp_path / "profile", height=400) as driver:
+        driver.get(f"http://127.0.0.1:{service.port}/")
+        settle(driver)
+        driver.find_element("css selector", "#figures button").click()
+        wait(driver, lambda d: len(drawn(d)) == 4)
+        driver.execute_script("scrollTo(0, document.documentElement.scrollHeight)")
+        before, found = driver.execute_script("return scrollY"), figures(driver)
+        put_clicks(service.store, pa.concat_tables([service.table, clicks(700, hours=31, seed=9)]))
+        wait(driver, lambda d: figures(d) != found)
+        assert driver.execute_script("return document.activeElement.dataset.key")
+        assert driver.execute_script("return scrollY") == before > 300
+
+
+def test_no_key_has_anything(make_service, tmp_path):
+    service = make_service(table=clicks(50, hours=1))
+    service.store.put(SPEC.panes().run(clicks(50, hours=1)).main, watermark=END + DAY)
+    with chromium(tmp_path / "profile") as driver:
+        driver.get(f"http://127.0.0.1:{service.port}/")
+        told = "No key has anything in this window."
+        wait(driver, lambda d: d.find_element("id", "figures-more").text == told)
 
 
 @pytest.mark.long

@@ -1,6 +1,8 @@
 """What the page makes of values and keys that are no plain numbers and words."""
 
+from contextlib import contextmanager
 from decimal import Decimal
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -171,3 +173,119 @@ def test_panes_of_a_second_have_ranges_and_lines_of_their_own(driver, tmp_path):
             ]
             wait(driver, lambda d: "per 5 seconds over 1 minute" in d.find_element("id", "figures-hint").text)
             wait(driver, lambda d: len(d.find_elements("css selector", "#figures button svg")) == 2)
+
+
+@contextmanager
+def shown(driver, folder, spec, table):
+    """Shows a store of a table's windows, for as long as the context lasts, and yields its service."""
+    url = f"rocksdb:{folder / 'store'}"
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        with serving(store, url, table, Settings()) as service:
+            driver.get(f"http://127.0.0.1:{service.port}/")
+            wait(driver, lambda d: d.execute_script("return document.body.dataset.state") == "stale")
+            yield service
+
+
+def cells(driver, name: str) -> list[list[str]]:
+    script = """return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].map(
+        row => [...row.children].map(cell => cell.textContent))"""
+    return driver.execute_script(script, name)
+
+
+def test_many_aggregates_have_a_chart_each(driver, tmp_path):
+    """None lies on another one, however many there are; and a name is whole under the mouse."""
+    spec = spec_of("1 hour", "3 minutes", **{f"n{at}": fw.Sum("x") for at in range(12)})
+    table = clicks(200, modules=1, hours=2)
+    table = table.set_column(0, "module", pa.array(["a name of more than 15 characters"] * 200))
+    with shown(driver, tmp_path, spec, table):
+        wait(driver, drawn)
+        script = """const all = document.getElementById('chart')._fullLayout;
+            const axes = Object.keys(all).filter(name => /^yaxis/.test(name));
+            return axes.map(name => [all[name]._offset, all[name]._length])"""
+        places = sorted(driver.execute_script(script))
+        assert len(places) == 12 and all(height > 130 for _, height in places)
+        assert all(top + height + 20 < below for (top, height), (below, _) in pairwise(places))
+        driver.execute_script(
+            "const c = document.getElementById('chart');"
+            "Plotly.Fx.hover(c, {xval: Date.parse(c.data[0].x[3] + 'Z')}, 'xy')"
+        )
+        told = "return [...document.querySelectorAll('#chart .hoverlayer text')].map(t => t.textContent).join()"
+        wait(driver, lambda d: "a name of more than 15 characters" in d.execute_script(told))
+
+
+def test_values_below_zero_have_bars_and_lines(driver, tmp_path):
+    values = {"up": 30, "none": None, "down": -10}
+    times = [FIRST + at * 180_000 for at in range(20) for _ in values]
+    table = pa.table(
+        {
+            "module": [*values] * 20,
+            "ts": pa.array(times, pa.timestamp("ms", tz="UTC")),
+            "paid": pa.array([*values.values()] * 20).cast(pa.decimal128(21, 2)),
+        }
+    )
+    with shown(driver, tmp_path, spec_of("1 hour", "3 minutes", paid=fw.Sum("paid")), table):
+        wait(driver, drawn)
+        assert {name: line[-1] for name, _, line in drawn(driver)} == {"up": 600, "none": None, "down": -200}
+        script = """return [...document.querySelectorAll('#figures button')].map(b => [
+            b.querySelector('.name').textContent, ...['--from', '--share'].map(
+                name => Number(b.querySelector('.bar').style.getPropertyValue(name)))])"""
+        bars = {name: ends for name, *ends in driver.execute_script(script)}
+        assert bars == {"up": [0.25, 1], "none": [0.25, 0.25], "down": [0, 0.25]}
+        script = "return document.querySelector('#figures button[data-key=down] path')?.getAttribute('d')"
+        assert wait(driver, lambda d: d.execute_script(script)).split("h0.1")[0] == "M0.0 23.0"
+
+
+def test_values_beyond_what_javascript_holds(driver, tmp_path):
+    """Whole numbers are exact, a time beyond its dates is the number, and none of a list of times is one."""
+    far, late = 9_000_000_000_000_000, 327_403_382_400_000  # the year 12345
+    times = pa.array([FIRST, FIRST + 1], pa.timestamp("ms", tz="UTC"))
+    table = pa.table(
+        {
+            "module": ["a", "b"],
+            "ts": times,
+            "big": [2**60 + 1, 2**60 + 2],
+            "far": pa.array([far, -far], pa.timestamp("ms")),
+            "late": pa.array([late, late + 250], pa.timestamp("ms")),
+        }
+    )
+    spec = spec_of(
+        "1 hour", "3 minutes", big=fw.Max("big"), far=fw.Max("far"), late=fw.Max("late"), some=fw.Collect("ts"),
+        best=fw.TopK("ts", 1),
+    )  # fmt: skip
+    with shown(driver, tmp_path, spec, table):
+        wait(driver, drawn)
+        for zone in ("UTC", "Asia/Tokyo"):
+            hour = "00:00" if zone == "UTC" else "09:00"
+            driver.execute_script(
+                "const z = document.getElementById('zone'); z.value = arguments[0];"
+                "z.dispatchEvent(new Event('change'))",
+                zone,
+            )
+            day = f"2024-01-01 {hour}"
+            assert cells(driver, "now-table") == [
+                ["b", f"{2**60 + 2:,}", str(-far), f"12345-01-01 {hour}:00.250", f"{day}:00.001", f"{day}:00.001 (1)"],
+                ["a", f"{2**60 + 1:,}", str(far), f"12345-01-01 {hour}", day, f"{day} (1)"],
+            ]
+        assert drawn(driver)[0][2][-1] == float(2**60)
+
+
+def test_nothing_that_can_be_drawn(driver, tmp_path):
+    times = pa.array([FIRST], pa.timestamp("ms", tz="UTC"))
+    table = pa.table({"module": ["a"], "ts": times, "took": pa.array([5], pa.duration("s"))})
+    with shown(driver, tmp_path, spec_of("1 hour", "3 minutes", took=fw.Max("took")), table):
+        told = driver.find_element("id", "chart-hint")
+        wait(driver, lambda d: told.text == "None of the figures is a number that can be drawn.")
+        assert not driver.find_element("id", "chart").is_displayed()
+        assert cells(driver, "now-table") == [["a", "0:00:05"]]
+
+
+def test_a_store_without_keys_has_one_of_all(driver, tmp_path):
+    windows = fw.SlidingEventTimeWindows.of("1 hour", "3 minutes")
+    spec = fw.key_by().event_time("ts").window(windows).aggregate(pv=fw.Count())
+    with shown(driver, tmp_path, spec, clicks(50, hours=1)) as service:
+        wait(driver, drawn)
+        assert cells(driver, "now-table") == [["all", "50"]] and drawn(driver)[0][0] == "all"
+        (series,) = service.json("/api/series")["series"]
+        assert (series["key"], series["pv"][-1]) == ("", 50)
+        assert service.get("/api/series?key=a")[0] == 404

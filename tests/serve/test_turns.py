@@ -141,3 +141,33 @@ def test_slow_questions_hold_up_nobody_else(make_service, monkeypatch):
             released.set()
         statuses = sorted(one.result()[0] for one in asked)
     assert statuses == [200] * 24 + [503] * 21
+
+
+def test_no_thread_is_to_be_had(make_service, store, monkeypatch):
+    """As under a limit of the system: those who ask are told to come again, and are answered when it is over."""
+    service, answers = make_service(), Answers(lambda: store)
+    answers.current({})
+    monkeypatch.setattr("fastwin.serve.answers._FRESH_SECONDS", 600.0)
+    answers._seen = answers._seen[0], time.monotonic() - 400  # old enough to be looked at again
+    start = threading.Thread.start
+
+    def refused(self: threading.Thread) -> None:
+        if self.name.startswith("fastwin-"):
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        for path in ("/api/current", "/readyz", "/metrics"):
+            status, headers, body = service.get(path)
+            assert (status, headers["retry-after"]) == (503, "2")
+            assert json.loads(body) == {"error": "The service can start no more threads; ask again in a moment."}
+        assert answers.at_once("current", {}) and not answers._looking
+    for path in ("/api/current", "/readyz", "/metrics"):
+        assert service.get(path)[0] == 200
+    assert answers.at_once("current", {})
+    end = time.monotonic() + 20
+    while answers._looking or time.monotonic() - answers._seen[1] > 300:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    answers.close()

@@ -143,6 +143,8 @@ def test_empty_text_is_not_null():
     assert key_from_text(key_to_text([None]), fields) == (None,)
     assert key_from_text(key_to_text(["~"]), fields) == ("~",)
     assert key_from_text("", ()) == ()
+    with pytest.raises(StoreError, match="store: 'x' is no key of no columns"):
+        key_from_text("x", ())
 
 
 def test_odd_keys_are_refused():

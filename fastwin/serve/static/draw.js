@@ -14,13 +14,16 @@ const Draw = (() => {
   const colour = (place) => (dark() ? DARK_COLOURS : COLOURS)[place];
   // A name may be one that all objects have, such as "constructor".
   const label = (settings, name) => [settings.labels, KNOWN].find((texts) => Object.hasOwn(texts, name))?.[name] || name;
-  const isTime = (aggregate) => aggregate.type.startsWith("timestamp");
+  const isTime = (type) => type.startsWith("timestamp");
   const sortable = (aggregates) => aggregates.filter((a) => !/binary|list|struct|map/.test(a.type));
-  const drawable = (aggregates) => aggregates.filter((a) => /^(u?int|double|float|halffloat)/.test(a.type));
+  const drawable = (aggregates) => aggregates.filter((a) => /^(u?int|double|float|halffloat|decimal)/.test(a.type));
+  // A value that can be drawn, as a plain number: decimals come as text, and whole numbers beyond 2^53 exactly.
+  const amount = (found) => (found === null || found === undefined ? null : Number(found));
+  let noKeys = false;
 
   // With two digits behind the point; below 1, and where there are too many before it, three digits that say something.
   function number(n) {
-    const size = Math.abs(n);
+    const size = Math.abs(Number(n));
     if (size === 0) return "0";
     if (size < 1e-6 || size >= 1e21) return far.format(n);
     return (size < 1 ? small : usual).format(n);
@@ -28,23 +31,32 @@ const Draw = (() => {
 
   function value(aggregate, found) {
     if (found === null || found === undefined) return "–";
-    return isTime(aggregate) ? Clock.time(found) : text(found);
+    return text(found, aggregate.type);
   }
 
   // Of several values all; behind one that was counted, its number: "home (1,200), help (7)".
-  function text(found) {
+  function text(found, type) {
     if (found === null) return "–";
-    if (Array.isArray(found)) return found.map(text).join(", ") || "–";
-    if (typeof found !== "object") return typeof found === "number" ? number(found) : String(found);
-    const [first, ...others] = Object.values(found).map(text);
+    if (Array.isArray(found)) return found.map((each) => text(each, type.replace(/^\w*list<\w+: /, ""))).join(", ") || "–";
+    if (typeof found !== "object") {
+      if (!["number", "bigint"].includes(typeof found)) return String(found);
+      return isTime(type) ? Clock.time(found) : number(found);
+    }
+    const [first, ...others] = Object.entries(found).map(([name, each]) => text(each, typeOf(name, type)));
     return first + (others.length ? ` (${others.join(", ")})` : "");
+  }
+
+  // The type of a struct's field, and what is written behind it: "timestamp[ms, tz=UTC], count: int64>".
+  function typeOf(name, type) {
+    const at = ["<", " "].map((before) => type.indexOf(`${before}${name}: `)).find((place) => place >= 0);
+    return at === undefined ? "" : type.slice(at + name.length + 3);
   }
 
   // Which of two values comes first. Decimals come as text, and so do durations: "1 day, 2:03:04.5".
   function compare(aggregate, one, other) {
     if (/^duration/.test(aggregate.type)) return seconds(one) - seconds(other);
     if (/^decimal/.test(aggregate.type)) return Number(one) - Number(other);
-    return typeof one === "string" ? one.localeCompare(other) : one - other;
+    return typeof one === "string" ? one.localeCompare(other) : (one > other) - (one < other);
   }
 
   function seconds(text) {
@@ -57,7 +69,7 @@ const Draw = (() => {
 
   // The key as the store writes it, with its escapes undone; "~" alone is null.
   function shown(key) {
-    return key.split(",").map((part) => (part === "~" ? "(none)" : decodeURIComponent(part) || "(empty)")).join(", ");
+    return noKeys ? "all" : key.split(",").map((part) => (part === "~" ? "(none)" : decodeURIComponent(part) || "(empty)")).join(", ");
   }
 
   function element(name, properties = {}, ...children) {
@@ -66,14 +78,20 @@ const Draw = (() => {
     return made;
   }
 
-  // A line of values from 0 to the highest, in a box of its own; with a gap where there is no value.
-  function sparkline(values) {
-    const high = Math.max(...values.map((v) => v ?? 0), 0) || 1, last = Math.max(values.length - 1, 1);
+  // From where to where values go, with 0 among them; and the part of it that lies below a value.
+  function scale(values) {
+    const low = Math.min(0, ...values), high = Math.max(0, ...values);
+    return (v) => (high > low ? (v - low) / (high - low) : 0);
+  }
+
+  // A line of values from 0, or the lowest below, to the highest, in a box of its own; with a gap where there is none.
+  function sparkline(found) {
+    const values = found.map(amount), part = scale(values), last = Math.max(values.length - 1, 1);
     let path = "";
     values.forEach((v, i) => {
       if (v === null || !Number.isFinite(v)) return;
       const begins = i === 0 || values[i - 1] === null;
-      path += `${begins ? "M" : "L"}${(100 * i / last).toFixed(1)} ${(23 - 22 * Math.max(v, 0) / high).toFixed(1)}${begins ? "h0.1" : ""}`;
+      path += `${begins ? "M" : "L"}${(100 * i / last).toFixed(1)} ${(23 - 22 * part(v)).toFixed(1)}${begins ? "h0.1" : ""}`;
     });
     const made = document.createElement("template");
     made.innerHTML = '<svg viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true"><path></path></svg>';
@@ -91,15 +109,16 @@ const Draw = (() => {
   // places: of each chosen key, its place among the colours. sparks: values by key. measure: what bars and lines are of.
   function figures(list, rows, aggregates, settings, places, sparks, measure, toggle) {
     const focused = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    const high = measure ? Math.max(...rows.map((row) => row[measure.name] ?? 0), 0) : 0;
+    const part = measure && scale(rows.map((row) => amount(row[measure.name])));
     list.replaceChildren(...rows.map((row) => {
       const place = places.get(row.key);
       const button = element("button", { type: "button" }, element("span", { className: "name", textContent: shown(row.key) }),
         ...aggregates.map((a) => element("span", { className: "figure" }, label(settings, a.name) + " ",
           written(a, row[a.name]))));
       if (measure) {
-        const bar = element("span", { className: "bar" });
-        bar.style.setProperty("--share", high > 0 ? Math.max(row[measure.name] ?? 0, 0) / high : 0);
+        const bar = element("span", { className: "bar" }), size = amount(row[measure.name]);
+        bar.style.setProperty("--from", part(Math.min(size, 0)));
+        bar.style.setProperty("--share", part(Math.max(size, 0)));
         button.append(bar, sparks.has(row.key) ? sparkline(sparks.get(row.key)) : element("span", { className: "no-line" }));
       }
       button.dataset.key = row.key;
@@ -108,7 +127,7 @@ const Draw = (() => {
       button.addEventListener("click", () => toggle(row.key));
       return element("li", {}, button);
     }));
-    if (focused !== null) list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+    if (focused !== null) list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
 
   // Puts the small lines into figures that are there already, so that nothing moves under a finger.
@@ -126,16 +145,17 @@ const Draw = (() => {
     const narrow = place.clientWidth < 520;
     const traces = [];
     measures.forEach((measure, m) => answer.series.forEach((series) => traces.push({
-      type: "scatter", mode: "lines", x: times, y: series[measure.name], name: plain(shown(series.key)), legendgroup: series.key,
+      type: "scatter", mode: "lines", x: times, y: series[measure.name].map(amount), name: plain(shown(series.key)), legendgroup: series.key,
       showlegend: m === 0, xaxis: "x", yaxis: m ? `y${m + 1}` : "y",
       line: { color: colour(places.get(series.key)), width: 2, dash: DASHES[places.get(series.key)] },
     })));
-    const gap = 0.12, height = (1 - gap * (measures.length - 1)) / measures.length, whole = 190 * measures.length + 90;
+    const gap = 0.24 / measures.length, height = (1 - gap * (measures.length - 1)) / measures.length, whole = 190 * measures.length + 90;
     place.style.height = `${whole}px`; // or else the chart is fitted into less when the window changes its size
     const layout = {
       autosize: true, height: whole, margin: { l: narrow ? 44 : 60, r: 12, t: 34, b: 76 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 12 }, hovermode: "x unified",
-      legend: { orientation: "h", yref: "container", y: 0.02, yanchor: "bottom", x: 0 }, dragmode: false,
+      hoverlabel: { namelength: narrow ? 40 : 120 }, // of a longer name, the value would be beyond the edge
+      legend: { orientation: "h", yref: "container", y: 9 / whole, yanchor: "bottom", x: 0 }, dragmode: false,
       xaxis: { type: "date", gridcolor: line, anchor: measures.length > 1 ? `y${measures.length}` : "y",
         nticks: narrow ? 4 : 9, automargin: true },
       annotations: measures.map((measure, m) => ({ text: `<b>${plain(label(settings, measure.name))}</b>`, showarrow: false,
@@ -186,7 +206,7 @@ const Draw = (() => {
       element("thead", {}, element("tr", {}, ...heads.map(headOf))),
       element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((text, i) =>
         i ? cell("td", text) : cell("th", text, "row"))))));
-    if (focused !== undefined) place.querySelector(`[data-name="${CSS.escape(focused)}"]`)?.focus();
+    if (focused !== undefined) place.querySelector(`[data-name="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
 
   function nowTable(place, rows, aggregates, settings, caption, sorting, sort) {
@@ -203,5 +223,10 @@ const Draw = (() => {
     table(place, caption, [`Window until (${Clock.name()})`, ...heads], rows.reverse());
   }
 
-  return { figures, lines, chart, clear, nowTable, seriesTable, ago, shown, label, sortable, drawable, compare, number, PLACES: COLOURS.length };
+  // What the texts of keys hang on.
+  function prepare(store) {
+    noKeys = store.keys.length === 0;
+  }
+
+  return { prepare, figures, lines, chart, clear, nowTable, seriesTable, ago, shown, label, sortable, drawable, compare, number, PLACES: COLOURS.length };
 })();

@@ -8,36 +8,55 @@
   const LENGTHS = [5_000, 15_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR];
   const byId = (id) => document.getElementById(id);
   const state = { settings: null, store: null, current: null, series: null,
-    picked: false, stamp: null, busy: false, asked: null, sorting: { name: "", down: true } };
+    picked: null, stamp: null, busy: false, asked: null, sorting: { name: "", down: true } };
   // The small lines: of which question they are, and the values of each key.
   const sparks = { question: "", values: new Map() };
-  // Each chosen key has a place, which is its colour for as long as it is chosen, and again when it is chosen again.
+  // Of the keys that somebody has picked (null: nobody has), those that are there are drawn. Each of them has a place,
+  // which is its colour for as long as it is drawn, and again when it is drawn again.
   const places = new Map(), formerPlaces = new Map();
 
   // The token stands behind the # of the address, which browsers send nowhere.
   const TOKEN = "fastwin-token";
-  let token = new URLSearchParams(location.hash.slice(1)).get("token");
-  try { token ||= sessionStorage.getItem(TOKEN); } catch { /* a browser that keeps nothing asks again */ }
-  if (token) {
+  let token = null;
+  try { token = sessionStorage.getItem(TOKEN); } catch { /* a browser that keeps nothing asks again */ }
+  takeToken();
+
+  // Whether there was one.
+  function takeToken() {
+    const given = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (!given) return false;
+    token = given;
     keepToken();
-    if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+    history.replaceState(null, "", location.pathname + location.search);
+    return true;
   }
 
   function keepToken() {
     try { sessionStorage.setItem(TOKEN, token); } catch { /* it is known for now */ }
   }
 
+  // Whole numbers beyond 2^53 as they are, in a browser that says how they were written.
+  const exactly = (_, value, context) =>
+    (Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source) ? BigInt(context.source) : value);
+
+  const failure = (status, text, reason) => Object.assign(new Error(text), { status, reason });
+
   async function ask(name, parameters = []) {
+    if (/[^\x20-\x7e]/.test(token ?? "")) throw failure(401, "The token is wrong"); // browsers send no such header
     const query = new URLSearchParams(parameters).toString();
-    const answer = await fetch(`/api/${name}${query ? "?" + query : ""}`, {
-      headers: token ? { Authorization: `Bearer ${token}` } : {}, cache: "no-store",
-      signal: AbortSignal.timeout(PATIENCE),
-    });
-    const body = await answer.json().catch((problem) => {
-      if (answer.ok) throw problem; // cut off, or not there in time
-      return { error: `The service answered ${answer.status}.` };
-    });
-    if (!answer.ok) throw Object.assign(new Error(body.error), { status: answer.status, reason: body.reason });
+    let answer, body;
+    try {
+      answer = await fetch(`/api/${name}${query ? "?" + query : ""}`, {
+        headers: token ? { Authorization: `Bearer ${token}` } : {}, cache: "no-store",
+        signal: AbortSignal.timeout(PATIENCE),
+      });
+      body = JSON.parse(await answer.text(), exactly);
+    } catch {
+      // Not there, not there in time, or cut off.
+      if (!answer || answer.ok) throw failure(0, "The service does not answer; trying again.");
+      body = { error: `The service answered ${answer.status}.` };
+    }
+    if (!answer.ok) throw failure(answer.status, body.error, body.reason);
     return body;
   }
 
@@ -49,15 +68,21 @@
     byId("state-text").textContent = text;
     byId("token-form").hidden = name !== "token";
     byId("problem").hidden = name !== "broken";
-    byId("problem").textContent = name === "broken" ? text : "";
+    const alarm = name === "broken" ? text : "";
+    if (byId("problem").textContent !== alarm) byId("problem").textContent = alarm; // it is read out each time
   }
 
   function fail(problem) {
-    const told = problem.status ? problem.message : "The service does not answer; trying again.";
+    const asked = problem.status !== undefined; // or else it is the page that failed
+    const told = asked ? problem.message : `The page cannot show this: ${problem.message}.`;
+    if (!asked) console.error(problem);
     if (problem.status === 401) enter("token", "This page needs a token", `${told.split(":")[0]}.`);
     else if (problem.reason === "empty") enter("empty", "No data yet", "The store is empty. Figures come by themselves when the stream has closed its first pane.");
-    else if (state.current) enter("broken", "", `${told} The figures below are of ${Draw.ago(Date.now() - state.asked)} ago.`);
-    else enter("down", "The store does not answer", told);
+    else if (state.current) {
+      enter("broken", "", `${told} The figures below are old.`);
+      showAge();
+    }
+    else enter("down", asked ? "The store does not answer" : "Something is wrong with this page", told);
   }
 
   function showAge() {
@@ -91,6 +116,7 @@
   }
 
   function setUp() {
+    Draw.prepare(state.store);
     const { pane_ms: pane, coarse_ms: coarse, window_ms: whole, retention_ms: kept } = state.store;
     const nice = [pane, ...LENGTHS, 72 * HOUR, 168 * HOUR, whole];
     const fits = [...new Set(nice)].filter((ms) => ms % pane === 0 && ms <= kept).sort((a, b) => a - b);
@@ -132,11 +158,17 @@
   }
 
   function toggle(key) {
-    state.picked = true;
-    const others = [...places.keys()].filter((other) => other !== key);
-    choose(places.has(key) ? others : [...others, key].slice(-Draw.PLACES));
+    const picked = state.picked ?? [...places.keys()];
+    const pushed = !places.has(key) && places.size === Draw.PLACES ? picked.find((other) => places.has(other)) : null;
+    state.picked = [...picked.filter((other) => other !== key && other !== pushed), ...(places.has(key) ? [] : [key])];
+    choose(pickedHere());
     showFigures();
     refresh(true);
+  }
+
+  function pickedHere() {
+    const here = new Set(state.current.rows.map((row) => row.key));
+    return state.picked.filter((key) => here.has(key)).slice(-Draw.PLACES);
   }
 
   function shownRows() {
@@ -148,11 +180,14 @@
     const { store, settings, current } = state;
     const found = shownRows(), measure = Draw.drawable(store.aggregates)[0];
     Draw.figures(byId("figures"), found.slice(0, MAX_CARDS), store.aggregates, settings, places, sparks.values, measure, toggle);
-    const hidden = found.length - Math.min(found.length, MAX_CARDS) + current.total - current.rows.length;
+    const missing = current.total - current.rows.length, hidden = Math.max(found.length - MAX_CARDS, 0) + missing;
     byId("figures-more").hidden = hidden === 0 && found.length > 0;
-    byId("figures-more").textContent = found.length ? `${Draw.number(hidden)} more are in the store.` : "Nothing has that name.";
+    byId("figures-more").textContent = found.length ? `${Draw.number(hidden)} more are in the store.`
+      : current.total === 0 ? "No key has anything in this window."
+        : missing ? `None of the ${Draw.number(current.rows.length)} in the table has that name; ${Draw.number(missing)} more are in the store.`
+          : "Nothing has that name.";
     const question = sparkQuestion(), what = measure && Draw.label(settings, measure.name);
-    byId("figures-hint").textContent = "Choose up to six for the chart." + (measure ? ` Bars compare ${what}.` : "")
+    byId("figures-hint").textContent = (measure ? `Choose up to six for the chart. Bars compare ${what}.` : "")
       + (question ? ` Lines: ${what} per ${duration(question.step).replace(/^1 /, "")} over ${duration(question.range)}, each on its own scale.` : "");
   }
 
@@ -201,8 +236,11 @@
   }
 
   function showSeries() {
+    const drawable = Draw.drawable(state.store.aggregates).length > 0;
+    byId("chart").hidden = !drawable;
     if (!state.series) {
-      byId("chart-hint").textContent = "Nothing is chosen. Choose up to six above.";
+      byId("chart-hint").textContent = drawable ? "Nothing is chosen. Choose up to six above."
+        : "None of the figures is a number that can be drawn.";
       Draw.clear(byId("chart"), byId("series-table"));
       return;
     }
@@ -224,11 +262,12 @@
     const short = current.since !== null && current.since > current.start;
     byId("since").hidden = !short;
     byId("since").textContent = short ? `The store has data since ${Clock.time(current.since)} ${Clock.name()} only; windows that begin earlier are not complete.` : "";
-    const there = new Set(current.rows.map((row) => row.key));
     const highest = sorted(current.rows, { name: Draw.sortable(store.aggregates)[0]?.name ?? "key", down: true });
-    choose(state.picked ? [...places.keys()].filter((key) => there.has(key)) : highest.slice(0, 3).map((row) => row.key));
+    choose(state.picked ? pickedHere() : highest.slice(0, 3).map((row) => row.key));
     showFigures();
-    Draw.nowTable(byId("now-table"), sorted(current.rows), store.aggregates, settings, text, state.sorting, sortBy);
+    const { total, rows: { length }, by } = current;
+    const part = `. ${Draw.number(length)} of ${Draw.number(total)} keys` + (by ? `, those with the highest ${Draw.label(settings, by)}` : "");
+    Draw.nowTable(byId("now-table"), sorted(current.rows), store.aggregates, settings, text + (total > length ? part : ""), state.sorting, sortBy);
   }
 
   // Two answers that cross are told apart by their turn: the last question wins.
@@ -248,20 +287,21 @@
       if (first) setUp();
       if (force || store.stamp !== state.stamp) {
         const window = ["window", byId("window").value + "ms"];
-        const current = await ask("current", [window, ["limit", 1000], ...(state.sorting.name === "key" ? [] : [["sort", state.sorting.name]])]);
+        const by = state.sorting.name === "key" ? Draw.sortable(store.aggregates)[0]?.name : state.sorting.name;
+        const current = await ask("current", [window, ["limit", 1000], ...(by ? [["sort", by]] : [])]);
         if (mine !== turn) return;
-        state.current = current;
+        state.current = { ...current, by };
         state.asked = Date.now();
         showCurrent();
         const chosen = [...places.keys()];
-        const series = chosen.length === 0 ? null
+        const series = chosen.length === 0 || !Draw.drawable(store.aggregates).length ? null
           : await ask("series", [window, ["range", byId("range").value + "ms"], ...chosen.map((key) => ["key", key])]);
         if (mine !== turn) return;
         state.series = series;
+        if (document.body.dataset.state !== "broken") enter("fine"); // where it is seen, the chart knows how wide it is
+        showSeries();
         // Another process of the service may have answered, which knows an older version.
         state.stamp = series === null || series.stamp === current.stamp ? current.stamp : null;
-        enter("fine");
-        showSeries();
         byId("status").textContent = `Updated at ${Clock.second(Date.now())} ${Clock.name()}.`;
         refreshSparks(mine).catch(() => {}); // the figures are there without them
       }
@@ -286,6 +326,7 @@
     byId("token").value = "";
     refresh(true);
   });
+  addEventListener("hashchange", () => { if (takeToken()) refresh(true); });
   setInterval(showAge, 1_000);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(false); });
   follow();

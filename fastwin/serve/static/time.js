@@ -2,7 +2,7 @@
 "use strict";
 
 const Clock = (() => {
-  const KEPT = "fastwin-zone", DAY = 86_400_000;
+  const KEPT = "fastwin-zone", DAY = 86_400_000, FURTHEST = 8.64e15;
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
   let zone = "UTC", format = null;
 
@@ -15,9 +15,15 @@ const Clock = (() => {
     try { localStorage.setItem(KEPT, name); } catch { /* it is chosen for now */ }
   }
 
-  // The date and the time, to the second, on a clock in the zone: "2024-01-02 06:00:00".
+  // Beyond what a Date can be, 275,760 years from 1970.
+  const isBeyond = (ms) => ms > FURTHEST || ms < -FURTHEST;
+  // "2024-01-02 06:00:00", or "10000-01-02 06:00:00", which a Date writes as "+010000-01-02T06:00:00.000Z".
+  const utc = (ms) => new Date(ms).toISOString().replace(/^\+0?|\.\d+Z$/g, "").replace("T", " ");
+
+  // The date and the time, to the second, on a clock in the zone; the number itself where it is beyond all dates.
   function wall(ms) {
-    if (!format) return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
+    if (isBeyond(ms)) return String(ms);
+    if (!format) return utc(ms);
     const part = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, value]));
     return `${part.year.padStart(4, "0")}-${part.month}-${part.day} ${part.hour}:${part.minute}:${part.second}`;
   }
@@ -44,13 +50,13 @@ const Clock = (() => {
     const walls = all.map((ms) => wall(ms) + fraction(ms));
     if (!walls.some((text, i) => i && text <= walls[i - 1] && offset(all[i]) < offset(all[i - 1]))) return { times: walls, at: "" };
     const ahead = offset(all.at(-1));
-    return { times: all.map((ms) => new Date(ms + ahead).toISOString().slice(0, 19).replace("T", " ") + fraction(ms)), at: signed(ahead) };
+    return { times: all.map((ms) => utc(ms + ahead) + fraction(ms)), at: signed(ahead) };
   }
 
   // What a time has below the second: ".250".
-  const fraction = (ms) => (ms % 1_000 ? new Date(ms).toISOString().slice(19, 23) : "");
+  const fraction = (ms) => (isBeyond(ms) || ms % 1_000 === 0 ? "" : new Date(ms).toISOString().slice(-5, -1));
   // To the minute, or as finely as the time is.
-  const time = (ms) => (wall(ms) + fraction(ms)).replace(/:00$/, "") + which(ms);
+  const time = (ms) => (isBeyond(ms) ? String(ms) : (wall(ms) + fraction(ms)).replace(/:00$/, "") + which(ms));
   const second = (ms) => wall(ms).slice(11);
 
   // UTC first, then the browser's own zone, then all.
