@@ -13,10 +13,11 @@ import pytest
 
 import fastwin as fw
 from fastwin.operators import config, eventtime
-from fastwin.operators.general import state
+from fastwin.operators.general import savedobjects, state
 from fastwin.run import guard, stream
 from fastwin.state import chain
-from tests.support.streams import COUNT, rows, table
+from tests.support.stored_specs import EveryOther
+from tests.support.streams import BASE, COUNT, rows, table
 
 DATA = table(("a", 1, 1))
 
@@ -118,13 +119,14 @@ def test_an_interrupt_at_any_point_leaves_no_stream_locked(looked: bool) -> None
     assert places >= 8
 
 
-SAVING = [one.__file__ for one in (guard, stream, chain, config, eventtime, state)]
+SAVING = [one.__file__ for one in (guard, stream, chain, config, eventtime, state, savedobjects)]
 GENERAL = COUNT.trigger(fw.ContinuousEventTimeTrigger.of(5))
+KEEPING = BASE.trigger(EveryOther()).evictor(fw.CountEvictor.of(9)).aggregate(n=fw.Count())
 
 
 @pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("call", ["snapshot", "delta"])
-@pytest.mark.parametrize("spec", [COUNT, GENERAL], ids=["panes", "general"])
+@pytest.mark.parametrize("spec", [COUNT, GENERAL, KEEPING], ids=["panes", "general", "elements"])
 def test_an_interrupt_loses_no_chunk_without_a_word(spec: fw.WindowSpec, call: str) -> None:
     """Either the stream says that it failed, or what it writes next goes on from what has been handed out."""
     places = failed = 0
