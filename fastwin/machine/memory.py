@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from fastwin.machine.cgroups import told_by_groups
+
 __all__ = ["LEAST_FREE", "SHARED", "SharedMemory", "bytes_of_memory", "give_back", "keep_freed", "shared_memory"]
 
 SHARED = Path("/dev/shm")
@@ -18,19 +20,15 @@ _GLIBC_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_MMAP_THRESHOLD
 # M_MMAP_THRESHOLD: what is larger goes back when it is freed. M_TRIM_THRESHOLD: what is free beyond it goes back.
 _GLIBC_BOUNDS = ((-3, 32 << 20), (-1, 256 << 20))
 
-_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-
 
 def bytes_of_memory() -> int | None:
-    """Returns the machine's memory in bytes, or the limit of its container; None where nobody says."""
+    """Returns the machine's memory in bytes, or the least limit of its container; None where nobody says."""
     found = []
     with contextlib.suppress(AttributeError, ValueError, OSError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    for limit in _LIMITS:
-        try:
-            found.append(int(limit.read_text()))
-        except (OSError, ValueError):  # not there, or "max"
-            continue
+    for limit in (*told_by_groups("memory.max"), *told_by_groups("memory.limit_in_bytes", "memory")):
+        with contextlib.suppress(ValueError):  # "max"
+            found.append(int(limit))
     return min((size for size in found if size > 0), default=None)
 
 

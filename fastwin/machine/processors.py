@@ -1,12 +1,10 @@
 """How many processors a process may use."""
 
 import os
-from pathlib import Path
+
+from fastwin.machine.cgroups import told_by_groups
 
 __all__ = ["processors"]
-
-_LIMITS = Path("/sys/fs/cgroup/cpu.max")
-_OLD_LIMITS = (Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us"))
 
 
 def processors() -> int:
@@ -19,11 +17,13 @@ def processors() -> int:
 
 
 def _limit() -> int | None:
-    for told in ([_LIMITS], _OLD_LIMITS):
+    old = (told_by_groups(name, "cpu") for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+    found = []
+    for told in (*told_by_groups("cpu.max"), *map(" ".join, zip(*old, strict=False))):
         try:
-            quota, period = map(int, " ".join(path.read_text() for path in told).split())
-        except (OSError, ValueError):  # not there, or "max"
+            quota, period = map(int, told.split())
+        except ValueError:  # "max"
             continue
         if quota > 0 and period > 0:
-            return -(-quota // period)
-    return None
+            found.append(-(-quota // period))
+    return min(found, default=None)

@@ -25,9 +25,7 @@ from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = [
-    "Part",
     "is_too_much_for_shares",
-    "joined",
     "needed_columns",
     "open_bounded",
     "run",
@@ -126,7 +124,7 @@ def run_share(plan: Plan, parts: list[Part]) -> list[pa.RecordBatch]:
     if operator.takes_whole and (whole := _whole(plan, parts)) is not None:
         return operator.run(whole)
     if len(parts) > 1 and _may_be_joined(plan, parts):
-        parts = [joined(plan, parts)]
+        parts = [_joined(plan, parts)]
     if plan.keeps_rows:
         parts = [(rows[at], times[at]) for rows, times in parts for at in within_reach(rows)]
     pieces, firsts = _pieces(plan, operator, parts)
@@ -163,7 +161,7 @@ def _pieces(plan: Plan, operator: WatermarkOperator, parts: list[Part]) -> tuple
     """
     scattered = any(operator.order_of(times[:SAMPLE_ROWS]) is not None for _, times in parts)
     if scattered and _may_be_joined(plan, parts) and not has_few_windows(plan, parts[len(parts) // 2]):
-        rows, times = joined(plan, parts)
+        rows, times = _joined(plan, parts)
         order = operator.order_of(times)
         if order is not None:
             times = take(times, order)
@@ -210,7 +208,7 @@ def _whole(plan: Plan, parts: list[Part]) -> Batch | None:
     """Returns what sessions need of all rows, as one batch; None where that is too much for one."""
     if not parts or sum(len(times) for _, times in parts) > _WHOLE_ROWS:
         return None
-    return plan.batch(*joined(plan, parts)) if _may_be_joined(plan, parts) else None
+    return plan.batch(*_joined(plan, parts)) if _may_be_joined(plan, parts) else None
 
 
 def _may_be_joined(plan: Plan, parts: list[Part]) -> bool:
@@ -218,7 +216,7 @@ def _may_be_joined(plan: Plan, parts: list[Part]) -> bool:
     return len(parts) == 1 or sum(rows.select(needed_columns(plan)).nbytes for rows, _ in parts) <= _WHOLE_BYTES
 
 
-def joined(plan: Plan, parts: list[Part]) -> Part:
+def _joined(plan: Plan, parts: list[Part]) -> Part:
     """Returns all rows as one part, of several those columns alone that are read."""
     if len(parts) == 1:
         return parts[0]

@@ -6,7 +6,12 @@ import html
 from typing import Any
 
 from fastwin.columns.expressions import Computed
+from fastwin.operators.aligned.filling import FillingOperator
+from fastwin.operators.aligned.operator import AlignedOperator
+from fastwin.operators.general.operator import GeneralOperator
+from fastwin.operators.session.operator import SessionOperator
 from fastwin.operators.several.feeding import feeders
+from fastwin.operators.several.operator import SeveralOperator
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.describe import shown
 from fastwin.spec.rowendings import DeduplicateEnding, RowsEnding
@@ -59,35 +64,38 @@ def choose(spec: SpecBuilder) -> tuple[str, str]:
         return spec.ending.operator(spec)
     special = _special(spec)
     if special is not None:
-        return "general", special
+        return GeneralOperator.name, special
     kind = type(spec.assigner)
     if isinstance(spec.assigner, NamedWindows):
         filled = "" if spec.fill_ms is None else "; those without elements are to be there, too"
-        return "several", f"windows are aligned and share one state: {_fed(spec.assigner)}{filled}"
+        return SeveralOperator.name, f"windows are aligned and share one state: {_fed(spec.assigner)}{filled}"
     if spec.fill_ms is not None:
-        return "filling", "windows are aligned to the clock, and those without elements are to be there, too"
+        return FillingOperator.name, "windows are aligned to the clock, and those without elements are to be there, too"
     if kind is TumblingEventTimeWindows:
-        return "aligned", "windows are aligned to the clock, the trigger is the default one, aggregates merge"
+        return (
+            AlignedOperator.name,
+            "windows are aligned to the clock, the trigger is the default one, aggregates merge",
+        )
     if kind is SlidingEventTimeWindows:
         size, slide = spec.assigner.size_ms, spec.assigner.slide_ms  # type: ignore[union-attr]
         per_slide = 2 if size > slide and size % slide else 1
-        return "aligned", (
+        return AlignedOperator.name, (
             f"windows are aligned to the clock and share slices: {per_slide} for each slide of {format_ms(slide)}, "
             f"and an element updates one of them instead of {max(size // slide, 1)} windows"
         )
     if kind is CumulativeEventTimeWindows:
         step = spec.assigner.step_ms  # type: ignore[union-attr]
-        return "aligned", (
+        return AlignedOperator.name, (
             f"windows are aligned to the clock and share slices of {format_ms(step)}, of which an element updates one"
         )
     if kind is CalendarEventTimeWindows:
-        return "aligned", (
+        return AlignedOperator.name, (
             "windows begin and end as the calendar says, and share the slices in between, of which an element updates "
             "one; they are found in a table of bounds"
         )
     if kind is EventTimeSessionWindows:
-        return "session", "sessions have a fixed gap, the trigger is the default one, aggregates merge"
-    return "general", f"the windows are {shown(spec.assigner)}"
+        return SessionOperator.name, "sessions have a fixed gap, the trigger is the default one, aggregates merge"
+    return GeneralOperator.name, f"the windows are {shown(spec.assigner)}"
 
 
 def _fed(windows: NamedWindows) -> str:
@@ -112,7 +120,7 @@ def explained(spec: SpecBuilder, operator: str, why: str) -> Explanation:
     lines.append(f"  fires: {fires or shown(trigger_of(spec))}")
     if spec.eviction is not None:
         lines.append(f"  evicts: {shown(spec.eviction)}; windows keep all their elements")
-    if operator == "general":
+    if operator == GeneralOperator.name:
         lines.append("  state: one row for each (key, window)")
     computed = _computed(spec)
     if computed:

@@ -21,6 +21,7 @@ from fastwin.run.guard import Guard, alone
 from fastwin.run.inputclocks import InputClocks
 from fastwin.run.joinbound import Bound
 from fastwin.run.joinheader import JoinHeader, split_header
+from fastwin.run.lostchunks import fails_with_its_chunk
 from fastwin.run.opening import open_owned
 from fastwin.run.ownedstream import OwnedStream
 from fastwin.run.reading import columns_named
@@ -298,11 +299,13 @@ class JoinStream(ShownStream):
         """Returns what is known of windows, a row for each key and window; see ``Stream.inspect``."""
         return self._known("inspect").inspect()
 
+    @fails_with_its_chunk(lambda join: join._stream)
     @alone
     def snapshot(self) -> bytes:
         """Returns all state as one chunk. Raises StateError while the columns are not known."""
         return self._chunk(self._known("snapshot").snapshot())
 
+    @fails_with_its_chunk(lambda join: join._stream)
     @alone
     def delta(self) -> bytes:
         """Returns what has changed since the last snapshot() or delta() as one chunk."""

@@ -11,6 +11,7 @@ from fastwin.columns.decoding import decoded_type
 from fastwin.errors import SpecError
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.config import Config
+from fastwin.operators.general.operator import GeneralOperator
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.firsts import Apart, FirstsOperator, InWindows
 from fastwin.operators.kept.joins import CoGroup, Pairs
@@ -34,7 +35,7 @@ def check_rows_ending(spec: SpecBuilder, rows: pa.Schema, operator: str) -> None
         _check_added(spec, rows)
     if not isinstance(ending, RowsEnding):
         return
-    if operator == "general" and ending.called is None:
+    if operator == GeneralOperator.name and ending.called is None:
         raise SpecError(f"{ending.method}: {ending.arguments(state_only=False)} does not run on the general operator")
     if not set(rows.names) - set(spec.keys):
         raise SpecError(f"{ending.method}: the input has key columns only, so there is nothing to hand out")

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.checking import BAD_REASON, Limits, bad_schema, event_times
-from fastwin.columns.decoding import readable_type, roomy_type
+from fastwin.columns.checking import Limits, bad_schema, event_times
+from fastwin.columns.decoding import readable_type
 from fastwin.columns.inputs import Inputs
 from fastwin.columns.keys import EncodedKeys, KeyCodec, encode_keys
 from fastwin.columns.schemas import check_time_type, schema_to_text, taken_field
@@ -22,8 +22,8 @@ from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.aligned.operator import AlignedOperator
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
-from fastwin.operators.config import TIME_TYPE, WINDOW_FIELD, Config, ResultColumn, members_of
-from fastwin.operators.general.config import Program, PythonAggregate, info_fields
+from fastwin.operators.config import TIME_TYPE, WINDOW_FIELD, Config
+from fastwin.operators.general.config import Program, info_fields
 from fastwin.operators.general.operator import GeneralOperator
 from fastwin.operators.general.planning import check_assigner, waits_for_clock
 from fastwin.operators.kept.config import KeptConfig
@@ -36,17 +36,24 @@ from fastwin.operators.several.feeding import feeders, slicing_of
 from fastwin.operators.several.operator import SeveralOperator
 from fastwin.run.choice import Explanation, choose, explained, trigger_of
 from fastwin.run.keptplans import check_rows_ending, kept_config, kept_operator
-from fastwin.run.reading import check_gap_column, kind_of, read_aggregates, reads_rows, takes_all
+from fastwin.run.planparts import (
+    columns_to_read,
+    ending_of,
+    general_schema,
+    makes_columns_again,
+    program_of,
+    state_spec,
+)
+from fastwin.run.reading import check_gap_column, kind_of, read_aggregates, reads_rows
 from fastwin.run.results import Result
 from fastwin.run.timelimits import time_limits
 from fastwin.run.windowtime import timed, timed_schema
 from fastwin.run.zones import bound_type, warn_of_utc_days
 from fastwin.spec.builder import SpecBuilder, check_spec
-from fastwin.spec.ending import AggregateEnding, Ending, ProcessEnding, ReduceEnding
 from fastwin.spec.joinending import JoinEnding
 from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.spec.rowendings import RowsEnding
-from fastwin.state.identity import Migrate, StateSpec
+from fastwin.state.identity import Migrate
 from fastwin.state.migration import migrated
 from fastwin.timeline.recorder import Source
 from fastwin.windows.named_windows import NamedWindows
@@ -121,10 +128,15 @@ class Plan:
         return dict(self.spec.sides)
 
     @property
+    def is_general(self) -> bool:
+        """Whether the general operator runs it."""
+        return self.operator == GeneralOperator.name
+
+    @property
     def waits_for_clock(self) -> bool:
         """Whether anything may wait for the processing time."""
         assert self.spec.assigner is not None
-        return self.operator == "general" and waits_for_clock(self.spec.assigner, trigger_of(self.spec))
+        return self.is_general and waits_for_clock(self.spec.assigner, trigger_of(self.spec))
 
     @property
     def guesses_unit(self) -> bool:
@@ -269,42 +281,15 @@ def plan(
     results, inputs = read_aggregates(spec, schema)
     if general and spec.fill_ms is not None:
         raise SpecError("window: fill='empty' does not run on the general operator")
-    operator, why = ("general", "it was asked for") if general else choose(spec)
-    sees_rows = operator == "general" and reads_rows(spec)
-    keeps_rows = isinstance(spec.ending, RowsEnding) and operator != "general"
-    all_read = takes_all(spec, operator)
-    if all_read:
-        duplicates = {name for name in schema.names if schema.names.count(name) > 1}
-        if duplicates:
-            raise SpecError(f"input: columns named twice: {', '.join(sorted(duplicates))}")
-        if spec.bad_row_policy == "divert" and BAD_REASON in schema.names:
-            raise SpecError(f"bad_rows: result.bad adds the column {BAD_REASON!r}, which the input has; rename it")
-    time_columns = [] if spec.time_column is None else [spec.time_column]
-    names = schema.names if all_read else list(dict.fromkeys([*spec.keys, *time_columns, *inputs.names]))
-    names = names or schema.names[:1]  # something that tells how many rows there are
-    if not names:
-        raise SpecError("input: it has no columns")
-    # What the state tells of types is what the input said, so that it does not change with how columns are taken.
-    told = pa.schema([field.with_type(roomy_type(field.type)) for field in map(schema.field, names)])
-    made_again = sees_rows and _makes_columns_again(spec)
+    operator, why = (GeneralOperator.name, "it was asked for") if general else choose(spec)
+    sees_rows = operator == GeneralOperator.name and reads_rows(spec)
+    told = columns_to_read(spec, schema, operator, inputs)
+    made_again = sees_rows and makes_columns_again(spec)
     input_schema = pa.schema([taken_field(field, made_again and field.name not in hidden) for field in told])
     codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))
-    text = schema_to_text(told)
     visible = pa.schema([field for field in input_schema if field.name not in hidden])
-    seen = visible if sees_rows else None
     check_rows_ending(spec, visible, operator)
-    keys = ", ".join(str(field.type) for field in codec.out_fields)
-    held = [field for field in told if (sees_rows or operator == "rows") and field.name in visible.names]
-    aggregates = tuple(map(ResultColumn.for_state, results, members_of(results)))
-    state = StateSpec(
-        operator,
-        spec.state_parts,
-        spec.lateness_ms,
-        aggregates,
-        keys,
-        ", ".join(f"{field.name} {field.type}" for field in held),
-        spec.ending.lateness_of_inputs if spec.ending is not None else (),
-    )
+    held = [field for field in told if (sees_rows or operator == RowsOperator.name) and field.name in visible.names]
     bounds = bound_type(spec, schema)
     warn_of_utc_days(spec, bounds)
     config = Config(
@@ -314,67 +299,21 @@ def plan(
         coalesce=coalesce if spec.coalesce is None else spec.coalesce,
         fingerprint=spec.fingerprint,
         text=str(spec),
-        input_schema=text,
-        state=state,
+        input_schema=schema_to_text(told),
+        state=state_spec(spec, operator, results, codec, held),
         bound_type=bounds,
         window="" if isinstance(spec.assigner, NamedWindows) else None,
         changelog=spec.changelog,
     )
     program = None
-    if operator == "general":
+    if operator == GeneralOperator.name:
         assert spec.assigner is not None
         check_assigner(spec.assigner)
-        program = _program(spec, seen, inputs)
-        config = replace(config, columns=_general_schema(spec, config, program))
-    if keeps_rows:
+        program = program_of(spec, visible if sees_rows else None, inputs)
+        config = replace(config, columns=general_schema(spec, config, program))
+    elif isinstance(spec.ending, RowsEnding):
         config = kept_config(spec, config, visible)
     return Plan(spec, operator, why, input_schema, config, inputs, program)
-
-
-def _makes_columns_again(spec: SpecBuilder) -> bool:
-    """Whether values of elements become columns again: of rows that windows keep, or of what a reduction gives."""
-    ending = _ending(spec)
-    reduced = isinstance(ending, ReduceEnding) and ending.output is None
-    return spec.eviction is not None or reduced or isinstance(ending, ProcessEnding | RowsEnding)
-
-
-def _ending(spec: SpecBuilder) -> Ending:
-    assert spec.ending is not None
-    return spec.ending
-
-
-def _program(spec: SpecBuilder, rows: pa.Schema | None, inputs: Inputs) -> Program:
-    """Returns what the general operator runs."""
-    assert spec.assigner is not None
-    ending = _ending(spec)
-    written = ending.written if isinstance(ending, AggregateEnding) else []
-    return Program(
-        assigner=spec.assigner,
-        trigger=trigger_of(spec),
-        evictor=spec.eviction,
-        aggregates=tuple(PythonAggregate(function, names) for function, names in written),
-        reduce=ending.function if isinstance(ending, ReduceEnding) else None,
-        process=ending.called,
-        output=ending.filled(rows, spec.keys),
-        side=spec.sides,
-        rows=rows,
-        inputs=inputs,
-        arrival=spec.arrival,
-        pane_info=spec.pane_info,
-        changelog=spec.changelog,
-    )
-
-
-def _general_schema(spec: SpecBuilder, config: Config, program: Program) -> pa.Schema:
-    """Returns the result columns, aggregates in the order in which the spec names them."""
-    fields = list(config.main_schema)[: len(spec.keys) + len(BOUNDS)]
-    built_in = {column.name: column.field for column in config.results}
-    for name in _ending(spec).names:
-        fields.append(built_in[name] if name in built_in else program.output.field(name))  # type: ignore[union-attr]
-    if program.output is not None:
-        named = {field.name for field in fields[len(spec.keys) + len(BOUNDS) :]}
-        fields += [field for field in program.output if field.name not in named]
-    return pa.schema([*fields, *info_fields(spec)])
 
 
 def schema_before_input(spec: SpecBuilder) -> pa.Schema:
@@ -384,7 +323,7 @@ def schema_before_input(spec: SpecBuilder) -> pa.Schema:
     if isinstance(spec.assigner, NamedWindows):
         fields.append(WINDOW_FIELD)
     fields += [pa.field(name, TIME_TYPE) for name in BOUNDS]
-    ending = _ending(spec)
+    ending = ending_of(spec)
     told = {} if ending.output is None else {field.name: field for field in ending.output}
     fields += [told.pop(name, pa.field(name, pa.null())) for name in ending.names]
     schema = pa.schema([*fields, *told.values(), *info_fields(spec)])

@@ -15,6 +15,7 @@ from fastwin.columns.values import check_scale
 from fastwin.errors import SpecError
 from fastwin.operators.config import ResultColumn
 from fastwin.operators.general import planning
+from fastwin.operators.general.operator import GeneralOperator
 from fastwin.run.choice import choose, trigger_of
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.rowendings import RowsEnding
@@ -67,7 +68,7 @@ def reads_column(spec: SpecBuilder) -> Callable[[str], bool] | None:
 
 def takes_all(spec: SpecBuilder, operator: str) -> bool:
     """Whether all columns of the input are read: late or bad rows are handed back, rows are kept, or code sees them."""
-    rows = reads_rows(spec) if operator == "general" else isinstance(spec.ending, RowsEnding)
+    rows = reads_rows(spec) if operator == GeneralOperator.name else isinstance(spec.ending, RowsEnding)
     return spec.late_output or spec.bad_row_policy == "divert" or rows
 
 

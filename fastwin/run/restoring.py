@@ -71,7 +71,7 @@ def widened(plan: Plan, schema: pa.Schema) -> Plan:
 def _plan_for(spec: SpecBuilder, schema: pa.Schema) -> Plan:
     try:
         plan = planner.plan(spec, schema)
-        held = plan.keeps_rows or (plan.operator == "general" and reads_rows(spec))  # then state has these columns
+        held = plan.keeps_rows or (plan.is_general and reads_rows(spec))  # then state has these columns
         return replace(plan, of_state=takes_all(spec, plan.operator) and not held)
     except SpecError as problem:
         raise StateError(

@@ -21,6 +21,7 @@ from fastwin.operators.protocol import Operator
 from fastwin.run import planner
 from fastwin.run.datawatermark import DataWatermark
 from fastwin.run.guard import Guard, alone
+from fastwin.run.lostchunks import fails_with_its_chunk
 from fastwin.run.planner import Plan
 from fastwin.run.pushed import PushedRows
 from fastwin.run.reading import columns_named, mentions_column, reads_column
@@ -48,9 +49,10 @@ _LOOKS: dict[str, Callable[[Any], Any]] = {
 class Stream(Questions, ShownStream):
     """A running spec: feed it with ``process`` and ``advance_watermark``; both return a Result.
 
-    After an error in the middle of a batch, every call but ``restore`` raises StateError. One call is inside at a time:
-    a second one, of another thread or of user code that the stream runs, raises StateError and changes nothing.
-    Metrics, watermark and next timers may be read from any thread at any time.
+    After an error in the middle of a batch, or an interrupt that loses a chunk of state, every call but ``restore``
+    raises StateError. One call is inside at a time: a second one, of another thread or of user code that the stream
+    runs, raises StateError and changes nothing. Metrics, watermark and next timers may be read from any thread at any
+    time.
     """
 
     def __init__(
@@ -319,11 +321,13 @@ class Stream(Questions, ShownStream):
             return 0, 0, 0, 0
         return operator.open_windows(), operator.state_rows, operator.state_bytes, operator.timers
 
+    @fails_with_its_chunk(lambda stream: stream)
     @alone
     def snapshot(self) -> bytes:
         """Returns all state as one chunk. Raises StateError before the first batch, unless a schema was given."""
         return self._planned("snapshot").snapshot()
 
+    @fails_with_its_chunk(lambda stream: stream)
     @alone
     def delta(self) -> bytes:
         """Returns what has changed since the last snapshot() or delta() as one chunk."""
@@ -336,13 +340,7 @@ class Stream(Questions, ShownStream):
         return self._operator
 
     @alone
-    def restore(
-        self,
-        chunks: list[bytes] | bytes,
-        *,
-        forget_watermark: bool = False,
-        migrate: Migrate = None,
-    ) -> None:
+    def restore(self, chunks: list[bytes] | bytes, *, forget_watermark: bool = False, migrate: Migrate = None) -> None:
         """Replaces all state by that of one snapshot and the deltas after it, in order.
 
         forget_watermark: starts without a watermark, as Flink does; for the general operator only, because the others

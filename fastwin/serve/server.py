@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import os
 import secrets
+import signal
 import socket
 import sys
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ except ImportError as problem:  # the extra is not installed
 
 from fastwin.serve import assets
 from fastwin.serve.answers import Answers
-from fastwin.serve.workers import run_workers
+from fastwin.serve.workers import interrupt, run_workers
 
 __all__ = ["STORE_VARIABLE", "bind", "known_names", "make_server", "run"]
 
@@ -134,11 +135,14 @@ def _work(bound: socket.socket, store: str, settings: Settings, limits: Limits, 
     sys.setswitchinterval(_TURN_SECONDS)
     server, answers = make_server(store, settings, limits)
     _log.info("serve: process %d answers at port %d", os.getpid(), bound.getsockname()[1])
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         with contextlib.suppress(KeyboardInterrupt):  # the usual end; uvicorn passes it on when all is closed
             server.run(sockets=[bound])
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # behind Ctrl-C, workers get this one as well
         answers.close()
+        signal.signal(signal.SIGTERM, before)
 
 
 def _token(arguments: argparse.Namespace) -> tuple[str | None, str]:

@@ -38,6 +38,11 @@ class Chain:
         self._watermark = self._newest = MIN_TIMESTAMP
 
     @property
+    def place(self) -> tuple[object, ...]:
+        """Where the stream stands, to be compared: another one as soon as a chunk is written."""
+        return tuple(vars(self).values())
+
+    @property
     def fresh(self) -> bool:
         """Whether no chunk has been written or taken that counts."""
         return not self._id

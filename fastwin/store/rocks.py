@@ -1,14 +1,9 @@
-"""Panes in RocksDB, an embedded LSM store: a record for each pane, ordered by key and time, read by range scans.
-
-Records: ``m`` the meta as JSON; ``k`` + key: the end of the key's last pane; ``p`` + key + NUL + level + start: a pane;
-``t`` + start of a block + key: the key has panes there; ``q`` + query: its last whole batch.
-"""
+"""Panes in RocksDB, an embedded LSM store: a record for each pane, ordered by key and time, read by range scans."""
 
 from __future__ import annotations
 
 import json
 import logging
-import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -23,17 +18,25 @@ from fastwin.store.cells import Cell, pack, unpack
 from fastwin.store.layout import Layout
 from fastwin.store.panestore import PaneStore
 from fastwin.store.records import HISTORY, Block, Meta, Revision, Scan, Step, Written, new_identity
-from fastwin.store.rocksfiles import Held, Mark, Reader, let_go, mark_is_empty, open_writer, read_mark, write_mark
+from fastwin.store.rocksfiles import (
+    Held,
+    Mark,
+    Reader,
+    keep_if_forked,
+    let_go,
+    mark_is_empty,
+    open_writer,
+    read_mark,
+    write_mark,
+)
+from fastwin.store.rocksnames import BIAS, BLOCK, KEY, META, PANE, QUERY, START, block_key, pane_key, pane_prefix
 from fastwin.store.rollup import rolled_up
 from fastwin.store.spans import Span, earliest, latest
 from fastwin.times import Duration
 
 __all__ = ["RocksStore"]
 
-_META, _KEY, _PANE, _BLOCK, _QUERY = b"m", b"k", b"p", b"t", b"q"
 _LOG = logging.getLogger(__name__)
-_START = struct.Struct(">Q")
-_BIAS = 1 << 63
 _BLOCKS_AT_ONCE, _MERGED_BYTES, _CELLS_AT_ONCE = 1_000, 2**26, 100
 _CATCH_UP_SECONDS = 0.2
 _NOTHING = {
@@ -47,18 +50,6 @@ _NOTHING = {
     "lost": False,
 }
 """The meta of a store that nothing was ever put into."""
-
-
-def _pane_prefix(key: str, level: int) -> bytes:
-    return _PANE + key.encode() + b"\0" + bytes([level])
-
-
-def _pane_key(key: str, level: int, start: int) -> bytes:
-    return _pane_prefix(key, level) + _START.pack(start + _BIAS)
-
-
-def _block_key(start: int, key: str) -> bytes:
-    return _BLOCK + _START.pack(start + _BIAS) + key.encode()
 
 
 class RocksStore(PaneStore, schemes=("rocksdb",)):
@@ -127,12 +118,23 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 let_go(self._db, self._held)
             self._db = None
 
+    def __del__(self) -> None:
+        if getattr(self, "_db", None) is not None and not self._read_only:
+            keep_if_forked(self._db, self._held)
+
     def _database(self) -> Any:
         """Returns the database; a reader's as it is now. Call with the lock."""
         if self._closed:
             raise StoreError(f"rocksdb: {self._path} was closed")
-        if self._read_only and time.monotonic() - self._looked > _CATCH_UP_SECONDS:
-            self._follow()
+        if self._read_only:
+            looked = self._reader is not None and self._reader.held.is_ours()
+            if not looked or time.monotonic() - self._looked > _CATCH_UP_SECONDS:
+                self._follow()
+        elif not self._held.is_ours():
+            raise StoreError(
+                f"rocksdb: {self._path} was opened for writing in another process; write there, or read here with "
+                f"read_only=True"
+            )
         if self._db is None:
             self._open_writer()
         return self._db
@@ -141,17 +143,12 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         """Brings a reader to what the writer's mark says; opens the folder anew where following does not."""
         mark, reader = read_mark(self._path), self._reader
         back = self._mark is not None and (mark is None or mark.version < self._mark.version)
-        if reader is not None and reader.held.is_there() and not back:
-            if mark is not None and mark == self._mark:
-                self._looked = time.monotonic()
-                return
-            with self._reading():
-                reader.database.try_catch_up_with_primary()
-            if mark is None or not mark.missing_from(self._stored()):
-                self._mark, self._looked = mark, time.monotonic()
-                return
+        there = reader is not None and reader.held.is_ours() and reader.held.is_there() and not back
+        if there and ((mark is not None and mark == self._mark) or self._caught_up(mark)):
+            self._mark, self._looked = mark, time.monotonic()
+            return
         if reader is not None:
-            _LOG.info("rocksdb: %s was replaced or went back, so it is opened anew", self._path)
+            _LOG.info("rocksdb: %s cannot be followed, so it is opened anew", self._path)
             reader.drop()
             self._reader = self._db = None
         self._reader = Reader(self._rocks, self._path)
@@ -162,6 +159,16 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             self._looked = 0.0
             raise StoreError(self._behind(mark, stored))
         self._mark = mark
+
+    def _caught_up(self, mark: Mark | None) -> bool:
+        """Follows the writer's log; returns whether the reader has what the mark says then."""
+        try:
+            with self._reading():
+                self._db.try_catch_up_with_primary()
+            return mark is None or not mark.missing_from(self._stored())
+        except StoreError as problem:
+            _LOG.warning("%s", problem)
+            return False
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -193,14 +200,14 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             return self._db.get(name)
 
     def _stored(self) -> dict[str, Any]:
-        record = self._get(_META)
+        record = self._get(META)
         try:
             return _NOTHING | ({} if record is None else json.loads(record))
         except (ValueError, TypeError) as problem:
             raise StoreError(f"rocksdb: {self._path} is damaged: its meta cannot be read: {problem}") from None
 
     def _store(self, batch: Any, **changes: Any) -> None:
-        batch.put(_META, json.dumps(self._stored() | changes).encode())
+        batch.put(META, json.dumps(self._stored() | changes).encode())
 
     def _commit(self, batch: Any, sync: bool = False) -> None:
         if not self._held.is_there():
@@ -231,7 +238,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
     def batch_of(self, query: str) -> int | None:
         with self._lock:
             self._database()
-            found = self._get(_QUERY + query.encode())
+            found = self._get(QUERY + query.encode())
         return None if found is None else int(found)
 
     def _create(self, layout: Layout) -> None:
@@ -249,7 +256,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
     def _write(self, layout: Layout, blocks: list[Block], revision: Revision, watermark: int) -> Written:
         with self._lock:
             batch = self._rocks.WriteBatch(raw_mode=True)
-            names = [_pane_key(block.key, 0, start) for block in blocks for start, _ in block.panes]
+            names = [pane_key(block.key, 0, start) for block in blocks for start, _ in block.panes]
             self._database()
             known = iter(self._get(names))
             stored = outdated = 0
@@ -263,20 +270,18 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                         outdated += 1
                         continue
                     taken[start] = cells
-                    batch.put(_pane_key(block.key, 0, start), pack(revision, cells))
+                    batch.put(pane_key(block.key, 0, start), pack(revision, cells))
                     ends[block.key] = max(ends.get(block.key, start), start + layout.pane_ms)
                 stored += len(taken)
                 if taken:
                     changed.append(Block(block.key, block.start, list(taken.items())))
-                    batch.put(_block_key(block.start, block.key), b"")
+                    batch.put(block_key(block.start, block.key), b"")
             if layout.coarse_ms is not None:
                 for block, cells in self._coarse(layout, changed, layout.coarse_ms):
-                    batch.put(_pane_key(block.key, 1, block.start), pack(revision, cells))
+                    batch.put(pane_key(block.key, 1, block.start), pack(revision, cells))
             for key, end in ends.items():
-                last = self._get(_KEY + key.encode())
-                batch.put(
-                    _KEY + key.encode(), _START.pack(max(end + _BIAS, 0 if last is None else _START.unpack(last)[0]))
-                )
+                last = self._get(KEY + key.encode())
+                batch.put(KEY + key.encode(), START.pack(max(end + BIAS, 0 if last is None else START.unpack(last)[0])))
             self._commit(batch)
             return Written(stored, outdated)
 
@@ -293,10 +298,10 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 panes, nbytes = [], 0
 
     def _range(self, key: str, span: Span, iterator: Any = None) -> Iterator[tuple[int, list[Cell]]]:
-        prefix = _pane_prefix(key, span.level)
-        last = prefix + _START.pack(span.end + _BIAS)
-        for name, value in self._records(prefix + _START.pack(span.start + _BIAS), last, iterator):
-            yield _START.unpack_from(name, len(name) - 8)[0] - _BIAS, unpack(value)[1]
+        prefix = pane_prefix(key, span.level)
+        last = prefix + START.pack(span.end + BIAS)
+        for name, value in self._records(prefix + START.pack(span.start + BIAS), last, iterator):
+            yield START.unpack_from(name, len(name) - 8)[0] - BIAS, unpack(value)[1]
 
     def _records(self, first: bytes, last: bytes, iterator: Any = None) -> Iterator[tuple[bytes, bytes]]:
         """Yields names and values in ``[first, last)``. Raises StoreError where RocksDB finds that one is damaged."""
@@ -327,20 +332,20 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
     def _key_texts(self) -> list[str]:
         with self._lock:
             iterator = self._database().iter()
-        return [name[1:].decode() for name, _ in self._records(_KEY, _KEY + b"\xff", iterator)]
+        return [name[1:].decode() for name, _ in self._records(KEY, KEY + b"\xff", iterator)]
 
     def _texts_within(self, meta: Meta, start: int, end: int) -> list[str]:
         if not meta.identity:  # of before blocks were noted
             return self._key_texts()
         with self._lock:
             iterator = self._database().iter()
-        first, last = (_block_key(at, "") for at in (meta.layout.block.start_of(start), end))
+        first, last = (block_key(at, "") for at in (meta.layout.block.start_of(start), end))
         return sorted({name[len(first) :].decode() for name, _ in self._records(first, last, iterator)})
 
     def _known_texts(self, texts: Sequence[str]) -> set[str]:
         with self._lock:
             self._database()
-            ends = self._get([_KEY + text.encode() for text in texts])
+            ends = self._get([KEY + text.encode() for text in texts])
         return {text for text, end in zip(texts, ends, strict=True) if end is not None}
 
     def _advance(self, layout: Layout | None, step: Step) -> bool:
@@ -356,42 +361,3 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 oldest = step.floor
             if step.mark is not None:
                 query, number = step.mark
-                batch.put(_QUERY + query.encode(), str(number).encode())
-            mark = Mark(stored["identity"] or new_identity(), stored["version"] + 1)
-            self._store(
-                batch,
-                watermark=latest(stored["watermark"], step.watermark),
-                since=oldest,
-                complete_from=latest(stored["complete_from"], step.complete_from),
-                lost=stored["lost"] if step.lost is None else step.lost,
-                identity=mark.identity,
-                version=mark.version,
-                history=" ".join([*stored["history"].split(), step.stamp][-HISTORY:]),
-            )
-            self._commit(batch, sync=True)
-            try:
-                write_mark(self._path, mark)
-            except OSError as problem:
-                raise StoreError(f"rocksdb: {self._path} cannot be written: {problem}") from problem
-            return True
-
-    def _drop(self, batch: Any, floor: int) -> None:
-        """Removes the panes before ``floor``, of the keys that have any there."""
-        end = _BLOCK + _START.pack(floor + _BIAS)
-        for key in dict.fromkeys(name[9:] for name, _ in self._records(_BLOCK, end)):
-            for level in (0, 1):
-                prefix = _pane_prefix(key.decode(), level)
-                batch.delete_range(prefix + bytes(8), prefix + _START.pack(floor + _BIAS))
-            last = self._get(_KEY + key)
-            if last is not None and _START.unpack(last)[0] - _BIAS <= floor:
-                batch.delete(_KEY + key)
-        batch.delete_range(_BLOCK, end)
-
-    def _note_all_blocks(self, layout: Layout) -> None:
-        """Notes which keys have panes in which block, for a store of before such notes were made."""
-        batch = self._rocks.WriteBatch(raw_mode=True)
-        for name, _ in self._records(_PANE, _PANE + b"\xff"):
-            if name[-9] == 0:
-                start = _START.unpack_from(name, len(name) - 8)[0] - _BIAS
-                batch.put(_block_key(layout.block.start_of(start), name[1:-10].decode()), b"")
-        self._commit(batch)

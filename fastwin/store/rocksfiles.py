@@ -15,7 +15,17 @@ from fastwin.errors import StoreError
 from fastwin.machine.files import put_whole
 from fastwin.machine.scratch import Scratch
 
-__all__ = ["Held", "Mark", "Reader", "let_go", "mark_is_empty", "open_writer", "read_mark", "write_mark"]
+__all__ = [
+    "Held",
+    "Mark",
+    "Reader",
+    "keep_if_forked",
+    "let_go",
+    "mark_is_empty",
+    "open_writer",
+    "read_mark",
+    "write_mark",
+]
 
 _MARK = "FASTWIN"
 _ATTEMPTS = 6
@@ -67,10 +77,15 @@ class Held:
 
     def __init__(self, path: Path) -> None:
         self._path = path / "IDENTITY"
+        self._owner = os.getpid()
         try:
             self._file: int | None = os.open(self._path, os.O_RDONLY)
         except OSError:
             self._file = None
+
+    def is_ours(self) -> bool:
+        """Returns whether this process has opened it, and not one that this one was forked from."""
+        return self._owner == os.getpid()
 
     def is_there(self) -> bool:
         """Returns whether the folder still is the one that it was."""
@@ -123,13 +138,32 @@ def open_writer(rocks: Any, path: Path) -> Any:
         raise StoreError(f"rocksdb: {path} cannot be opened: {text}") from problem
 
 
+def _keep(database: Any) -> None:
+    """Leaves a database as it is until the process ends: it is neither closed nor freed."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
+
+
+def keep_if_forked(database: Any, held: Held) -> bool:
+    """Keeps a database of another process; returns whether it is one.
+
+    Closed or freed in a forked process, it would write to the files of its parent, and wait for threads that the fork
+    has left behind.
+    """
+    if held.is_ours():
+        return False
+    _keep(database)
+    return True
+
+
 def let_go(database: Any, held: Held) -> None:
     """Closes a database that was open for writing."""
-    if held.is_replaced():
-        # Closed or freed, it would delete files from what was put in its place. So it stays until the process ends.
+    if keep_if_forked(database, held):
+        pass
+    elif held.is_replaced():
+        # Closed or freed, it would delete files from what was put in its place.
         with suppress(Exception):
             database.cancel_all_background(True)
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
+        _keep(database)
     else:
         with suppress(Exception):  # it cannot flush, but what was committed is in the log
             database.close()
@@ -141,6 +175,7 @@ class Reader:
 
     def __init__(self, rocks: Any, path: Path) -> None:
         self.path = path
+        self.database: Any = None
         self.held = Held(path)
         try:
             self._scratch = Scratch("reader")
@@ -171,6 +206,8 @@ class Reader:
 
     def drop(self) -> None:
         """Lets go of the database; iterators over it may go on."""
+        if self.database is not None:
+            keep_if_forked(self.database, self.held)
         self.database = None
         self.held.drop()
         self._scratch.drop()

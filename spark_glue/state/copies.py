@@ -13,6 +13,7 @@ after all has been stored.
 
 import contextlib
 import os
+import re
 import shutil
 import struct
 import time
@@ -30,6 +31,7 @@ _TAKEN = struct.Struct("<qd")  # bytes of all copies, and when they were last co
 _COUNT_S = 10.0  # a full folder is not counted more often than that,
 _RECOUNT_S = 600.0  # and any folder now and then
 _STALE_S = 3600.0  # what nobody has written or read for so long makes room
+_HALF_WRITTEN = re.compile(r"\.[0-9a-f]+\.\d+")  # token and pid; see Shelf._write
 
 
 class Shelf:
@@ -142,14 +144,18 @@ class Shelf:
         return limit_of(BYTES_VARIABLE, (shutil.disk_usage(self._root).free + taken) // 4)
 
     def _count(self, drop: bool) -> int:
-        """Counts the bytes of all files. drop: those that nobody uses are removed."""
+        """Counts the bytes of all files, without half-written ones of killed workers, which go.
+
+        drop: those that nobody uses are removed.
+        """
         total, stale = 0, time.time() - _STALE_S
         for folder in os.scandir(self._root):
             with contextlib.suppress(OSError):
                 for file in os.scandir(folder.path) if folder.is_dir() else ():
                     with contextlib.suppress(OSError):  # its log has forgotten it meanwhile
                         told = file.stat()
-                        if drop and told.st_mtime < stale and not file.name.startswith("."):
+                        unused = drop and not file.name.startswith(".")
+                        if told.st_mtime < stale and (unused or _HALF_WRITTEN.fullmatch(file.name)):
                             os.unlink(file.path)
                         else:
                             total += told.st_size

@@ -32,9 +32,10 @@ HELD = {
         "a copy is put in its place": [f"{READERS}::copy_put_in_place_under_its_writer", f"{READERS}::copy_put_in_place_under_a_reader"],
         "the mark `FASTWIN` is empty": [f"{DAMAGE}::empty_mark_is_written_anew"],
         "a data file is damaged, cut or lost": [f"{DAMAGE}::damaged_files", f"{DAMAGE}::damage_is_told", f"{DAMAGE}::writer_over_a_damaged_file"],
-        "the log is damaged, cut or lost": [f"{DAMAGE}::damaged_files", f"{DAMAGE}::damage_is_told", f"{DAMAGE}::damage_under_an_open_reader"],
+        "the log is damaged, cut or lost": [f"{DAMAGE}::damaged_files", f"{DAMAGE}::damage_is_told", f"{DAMAGE}::damage_under_an_open_reader", f"{READERS}::reader_that_cannot_follow_is_opened_anew"],
         "the disk is full": [f"{ROCKS}::full_disk"],
         "opened twice for writing": [f"{ROCKS}::opened_twice_for_writing"],
+        "the process is forked": [f"{STORE}rocks_forks::a_writer_stays_with_its_process", f"{STORE}rocks_forks::a_reader_follows_in_a_child"],
     },
     "Redis": {
         "out of reach, slow, loading; the network is cut, and nothing answers": [

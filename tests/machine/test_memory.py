@@ -1,15 +1,44 @@
-"""What is free goes back to the system, or is kept for the next run."""
+"""How much memory there is; what is free goes back to the system, or is kept for the next run."""
 
 import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import fastwin as fw
 from fastwin.machine import memory
+from tests.support.groups import groups
+
+GB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("files", "own", "expected"),
+    [
+        ({}, None, 8),
+        ({"memory.max": f"{2 * GB}\n"}, None, 2),
+        ({"pods/memory.max": f"{3 * GB}\n", "pods/one/memory.max": "max\n"}, None, 3),
+        ({"pods/memory.max": f"{3 * GB}\n", "pods/one/memory.max": f"{2 * GB}\n"}, None, 2),
+        ({"pods/memory.max": f"{16 * GB}\n"}, None, 8),
+        ({"memory/memory.limit_in_bytes": "9223372036854771712\n"}, None, 8),
+        ({"memory/box/memory.limit_in_bytes": f"{2 * GB}\n"}, None, 2),
+        ({"memory/memory.limit_in_bytes": f"{2 * GB}\n"}, "3:memory:/docker/of/outside\n", 2),
+        ({"memory.max": f"{2 * GB}\n"}, "0::/../../other\n", 2),
+        ({"memory.max": f"{2 * GB}\n"}, "", 2),
+    ],
+)
+def test_a_group_may_have_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], own: str | None, expected: int
+) -> None:
+    """Its own limit, or that of a group above it."""
+    groups(tmp_path, monkeypatch, files, **({} if own is None else {"own": own}))
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 8 * GB >> 12, "SC_PAGE_SIZE": 1 << 12}.__getitem__)
+    assert memory.bytes_of_memory() == expected * GB
+
 
 HELD = """
 import ctypes

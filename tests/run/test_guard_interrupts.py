@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 import fastwin as fw
+from fastwin.operators import config, eventtime
+from fastwin.operators.general import savedobjects, state
 from fastwin.run import guard, stream
-from tests.support.streams import COUNT, rows, table
+from fastwin.state import chain
+from tests.support.stored_specs import EveryOther
+from tests.support.streams import BASE, COUNT, rows, table
 
 DATA = table(("a", 1, 1))
 
@@ -61,14 +65,16 @@ def test_a_reading_that_fails_lets_calls_in(monkeypatch: pytest.MonkeyPatch) -> 
     assert one.metrics.state_rows == 1
 
 
-def interrupting(at: int, left: list[int]) -> Callable[[FrameType, str, Any], Any]:
-    """Returns a trace function that raises at the ``at``-th place in guard.py where an interrupt can come."""
+def interrupting(
+    at: int, left: list[int], files: Sequence[str] = (guard.__file__,)
+) -> Callable[[FrameType, str, Any], Any]:
+    """Returns a trace function that raises at the ``at``-th place in files where an interrupt can come."""
     seen = 0
-    source = Path(guard.__file__).read_text().split("\n")
+    sources = {file: Path(file).read_text().split("\n") for file in files}
 
     def trace(frame: FrameType, event: str, told: Any) -> Any:
         nonlocal seen
-        if frame.f_code.co_filename != guard.__file__:
+        if (source := sources.get(frame.f_code.co_filename)) is None:
             return None
         # Python looks for signals at calls, not between a finally and the attribute that is set there.
         if event == "call" or "(" in source[frame.f_lineno - 1]:
@@ -111,6 +117,43 @@ def test_an_interrupt_at_any_point_leaves_no_stream_locked(looked: bool) -> None
             break
         places += 1
     assert places >= 8
+
+
+SAVING = [one.__file__ for one in (guard, stream, chain, config, eventtime, state, savedobjects)]
+GENERAL = COUNT.trigger(fw.ContinuousEventTimeTrigger.of(5))
+KEEPING = BASE.trigger(EveryOther()).evictor(fw.CountEvictor.of(9)).aggregate(n=fw.Count())
+
+
+@pytest.mark.usefixtures("untraced")
+@pytest.mark.parametrize("call", ["snapshot", "delta"])
+@pytest.mark.parametrize("spec", [COUNT, GENERAL, KEEPING], ids=["panes", "general", "elements"])
+def test_an_interrupt_loses_no_chunk_without_a_word(spec: fw.WindowSpec, call: str) -> None:
+    """Either the stream says that it failed, or what it writes next goes on from what has been handed out."""
+    places = failed = 0
+    while True:
+        one = spec.open(schema=DATA.schema)
+        chunks, left = [one.snapshot()], []
+        one.process(DATA)
+        sys.settrace(interrupting(places + 1, left, SAVING))
+        try:
+            chunks.append(getattr(one, call)())
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        if not left:
+            break
+        places += 1
+        if one._failed is not None:
+            with pytest.raises(fw.StateError, match="KeyboardInterrupt"):
+                one.delta()
+            failed += 1
+            continue
+        chunks.append(one.delta())
+        again = spec.open(schema=DATA.schema)
+        again.restore(chunks)
+        assert rows(again.advance_watermark(fw.MAX_TIMESTAMP)) == rows(one.advance_watermark(fw.MAX_TIMESTAMP)), left
+    assert places > failed > 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers")

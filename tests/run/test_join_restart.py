@@ -203,3 +203,22 @@ def test_a_function_with_other_code_goes_on_if_that_is_allowed() -> None:
         grouped(other, "m int").restore(chunk, migrate="changed functions")
     with pytest.raises(SpecError, match="migrate: must be None"):
         grouped(other).restore(chunk, migrate="all")
+
+
+@pytest.mark.parametrize("call", ["snapshot", "delta"])
+def test_an_interrupt_behind_a_written_chunk_fails_the_join(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = opened()
+    saved = stream.snapshot()
+    stream.process(left=rows(1), right=rows(1))
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fastwin.run.joinstream.JoinHeader", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(stream, call)()
+    with pytest.raises(StateError, match=r"it failed .*KeyboardInterrupt"):
+        stream.delta()
+    stream.restore([saved])
+    assert stream.process(left=rows(1), right=rows(1)).main.num_rows == 0

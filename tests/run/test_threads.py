@@ -15,9 +15,10 @@ from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Fed
 from fastwin.run import threads as parallel
-from fastwin.run.bounded import Part, run
+from fastwin.run.bounded import run
 from fastwin.run.fresh import new_operator
 from fastwin.run.planner import Plan, plan
+from fastwin.run.sample import Part
 from fastwin.windows.bounds import Bounds
 
 WINDOWS = [
@@ -289,7 +290,7 @@ def test_rows_that_would_be_too_large_in_one_piece_are_not_joined(
 
     monkeypatch.setattr("fastwin.operators.aligned.scattered._SCATTERED", 5)
     monkeypatch.setattr("fastwin.run.bounded._WHOLE_BYTES", 500)
-    monkeypatch.setattr("fastwin.run.bounded.joined", refuse)
+    monkeypatch.setattr("fastwin.run.bounded._joined", refuse)
     assert rows_of(spec.run(chunked, threads=threads)) == one
 
 

@@ -64,8 +64,13 @@ def get(port: str, path: str, **headers: str) -> tuple[int, dict]:
     return answer.status, json.loads(answer.read())
 
 
-def test_on_the_loopback(url):
-    with start("--store", url, "--port", "0", "--title", "Clicks", "--label", "pv=Clicks") as process:
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_on_the_loopback(url, tmp_path, by):
+    """Asked to end, it says so, and leaves nothing of its reader."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    arguments = ("--store", url, "--port", "0", "--title", "Clicks", "--label", "pv=Clicks")
+    with start(*arguments, TMPDIR=str(temporary)) as process:
         try:
             said = first_line(process)
             port = re.search(r"http://127\.0\.0\.1:(\d+)/  \(stop it", said)[1]
@@ -75,10 +80,12 @@ def test_on_the_loopback(url):
             )
             assert get(port, "/api/store")[0] == 200
             assert get(port, "/api/store", Host="elsewhere.example")[0] == 421
+            assert list(temporary.glob("fastwin-reader-*"))
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(by)
         _, errors = process.communicate(timeout=30)
     assert "Traceback" not in errors and "stopped" in errors and process.returncode == 0
+    assert not list(temporary.glob("fastwin-*"))
 
 
 def test_elsewhere_it_wants_a_token(url):
@@ -202,9 +209,12 @@ def counted(port: str) -> float:
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_workers(url, by):
-    """They answer as one, one that dies is replaced, and none outlives the command."""
-    with start("--store", url, "--port", "0", "--workers", "2", "--access-log") as process:
+def test_workers(url, tmp_path, by):
+    """They answer as one, one that dies is replaced, and none outlives the command, nor the folder of its reader."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    arguments = ("--store", url, "--port", "0", "--workers", "2", "--access-log")
+    with start(*arguments, TMPDIR=str(temporary)) as process:
         workers: set[int] = set()
         try:
             port = re.search(r":(\d+)/  \(stop it", first_line(process))[1]
@@ -227,3 +237,5 @@ def test_workers(url, by):
     assert len(re.findall(r'127\.0\.0\.1 "GET /api/store" 200 ', errors)) >= 20
     if by is not signal.SIGKILL:
         assert process.returncode == 0 and "stopped" in errors
+    if by is signal.SIGTERM:
+        assert not list(temporary.glob("fastwin-*"))

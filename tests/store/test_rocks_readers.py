@@ -49,6 +49,31 @@ def test_reader_follows_writers_that_come_and_go(url):
             until(lambda: set(views(reader)) == {sum(range(1, number + 2))}, "the reader is stale")  # noqa: B023
 
 
+class CannotFollow:
+    """A database that cannot follow its writer any more, and has what it had."""
+
+    def __init__(self, database) -> None:
+        self._database = database
+
+    def __getattr__(self, name: str):
+        return getattr(self._database, name)
+
+    def try_catch_up_with_primary(self) -> None:
+        raise RuntimeError("IO error: No such file or directory")
+
+
+def test_reader_that_cannot_follow_is_opened_anew(url, caplog):
+    with PaneStore.open(url, spec()) as store:
+        store.put(batch(0), (1, 0))
+        with PaneStore.open(url, read_only=True) as reader:
+            assert set(views(reader)) == {1}
+            reader._db = CannotFollow(reader._db)
+            store.put(batch(1), (1, 1))
+            until(lambda: reader.meta() == store.meta(), "the reader is stale")
+            assert set(views(reader)) == {3}
+    assert "cannot be read: IO error: No such file" in caplog.text
+
+
 def test_store_deleted_and_built_anew_under_a_reader(url, tmp_path):
     with PaneStore.open(url, spec()) as store:
         for number in range(5):

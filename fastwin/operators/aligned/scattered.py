@@ -12,13 +12,10 @@ from fastwin.core.panes.slices import most_slices, order_by_slice
 from fastwin.operators.aligned.slicing import Slicing
 
 __all__ = [
-    "SliceRange",
-    "are_scattered",
     "are_sparse",
     "cuts_between",
     "order_by_slices",
     "order_of_starts",
-    "range_of",
 ]
 
 # Elements in so many slices, of so many neighbours, which go back as often, are put in order before they are taken.
@@ -30,7 +27,7 @@ _TINY, _ALONE = 16, 4
 
 
 @dataclass(frozen=True)
-class SliceRange:
+class _SliceRange:
     """``count`` slices of ``slide`` ms, the first of which begins at ``first``."""
 
     first: int
@@ -45,17 +42,17 @@ class SliceRange:
         return order_by_slice(times, self.first, self.slide, self.count)
 
 
-def range_of(slicing: Slicing, first: int, last: int) -> SliceRange | None:
+def _range_of(slicing: Slicing, first: int, last: int) -> _SliceRange | None:
     """Returns the slices from a time to another one, ms; None where they are too many, or not of one length."""
     if slicing.grid is None or slicing.bounds is not None or slicing.grid[1]:
         return None
     slide, _, offset = slicing.grid
     start = first - (first - offset) % slide
     count = (last - start) // slide + 1
-    return SliceRange(start, slide, count) if count <= most_slices and start >= -(2**61) else None
+    return _SliceRange(start, slide, count) if count <= most_slices and start >= -(2**61) else None
 
 
-def are_scattered(slicing: Slicing, times: NDArray[np.int64]) -> bool:
+def _are_scattered(slicing: Slicing, times: NDArray[np.int64]) -> bool:
     """Whether neighbours among elements are in many slices, so that to order them pays. times: int64[n], ms."""
     if slicing.grid is None or not len(times):
         return False
@@ -101,13 +98,13 @@ def order_by_slices(slicing: Slicing, times: NDArray[np.int64]) -> NDArray[np.in
 
     times: int64[n], ms.
     """
-    if not are_scattered(slicing, times):
+    if not _are_scattered(slicing, times):
         return None
-    found = range_of(slicing, int(times.min()), int(times.max()))
+    found = _range_of(slicing, int(times.min()), int(times.max()))
     return order_of_starts(slicing, slicing.assign(times)[0]) if found is None else found.order(times)[0]
 
 
 def order_of_starts(slicing: Slicing, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the stable order of starts of slices, at least one: int64[n]."""
-    found = range_of(slicing, int(starts.min()), int(starts.max()))
+    found = _range_of(slicing, int(starts.min()), int(starts.max()))
     return ordered([starts])[0].astype(np.int64) if found is None else found.order(starts)[0]

@@ -30,14 +30,20 @@ __all__ = ["UserObjects", "at_slots", "first_of", "lists_are_saved", "load_eleme
 
 @dataclass(frozen=True)
 class UserObjects:
-    """What user code keeps: of windows, by slot: their contents and their state; and the state of keys."""
+    """What user code keeps: of windows, by slot: their contents and their state; and the state of keys.
+
+    elements: those of windows as they were saved, and where they go; see ``_reload``.
+    """
 
     contents: dict[int, Any]
     windows: dict[int, Any]
     keys: dict[int, Any]
+    elements: tuple[pa.Table, list[int], dict[int, int]] | None = None
 
     def put(self, operator: GeneralOperator) -> None:
         """Makes an operator go on with these."""
+        if self.elements is not None:
+            _reload(operator, *self.elements)
         objects, windows = operator.contents.objects, operator.state.windows
         for slot, value in self.contents.items():
             objects[slot] = value
@@ -58,7 +64,8 @@ def save_objects(
 
     position: which row of the tables each slot is. complete: see ``_Part``. state_keys: ids of the keys whose own state
     is saved. Also returns what is read from that, if it is told by more than its values: a stream that goes on with it
-    shares its objects as a restored one does, and so pickles the same bytes.
+    shares its objects as a restored one does, and so pickles the same bytes. Nothing of the operator changes before
+    that is put into it.
     """
     objects, saved_lists, state = operator.contents.objects, operator.contents.saved_lists, operator.state
     contents: dict[int, Any] = {}
@@ -82,17 +89,7 @@ def save_objects(
         else:
             contents[at] = content
     if held:
-        timed = isinstance(held[0][1], TimedRow)
-        schema = operator.program.rows
-        assert schema is not None
-        rows = [element.value if timed else element for _, element in held]
-        arrays = rows_to_arrays(rows, schema)
-        times = pa.array([element.timestamp if timed else None for _, element in held], pa.int64())
-        names = [f"e{i}" for i in range(len(schema))]
-        table = pa.table([pa.array([at for at, _ in held], pa.int32()), times, *arrays], names=["row", "time", *names])
-        if operator.contents.numbered:
-            table = table.append_column("arrival", pa.array([element.arrival for _, element in held], pa.int64()))
-        tables["elements"] = table
+        tables["elements"] = _element_table(operator, held)
     if kept:
         rows_kept, counts = zip(*kept, strict=True)
         tables["kept"] = pa.table({"row": pa.array(rows_kept, pa.int32()), "n": pa.array(counts, pa.int64())})
@@ -101,22 +98,33 @@ def save_objects(
     if len(keys):
         tables["state_keys"] = key_rows(operator.config.codec, operator.table.keys, keys)
     user = (contents, states, [state.keys.get(key) for key in keys.tolist()])
-    if held and (rewritten or any(user)):
-        _reload(operator, tables["elements"], list(position), dict(kept))
+    slots = list(position)
+    elements = (tables["elements"], slots, dict(kept)) if held and (rewritten or any(user)) else None
     if not any(user):
-        return None, UserObjects({}, {}, {})
+        return None, UserObjects({}, {}, {}, elements)
     try:
         kind = kind_of(user)
         pickled = userobjects.dumps(user, operator.program.classes, kind)
     except Exception as problem:
         raise _unpicklable(operator, position, user, problem) from problem
     if kind == NUMBERS:  # their bytes follow from their values alone
-        return pickled, UserObjects({}, {}, {})
-    slots = list(position)
+        return pickled, UserObjects({}, {}, {}, elements)
     contents, states, by_key = userobjects.loads(pickled, operator.program.classes)
     kept_by = {key: values for key, values in zip(keys.tolist(), by_key, strict=True) if values}
-    read = UserObjects(at_slots(contents, slots), at_slots(states, slots), kept_by)
-    return pickled, read
+    return pickled, UserObjects(at_slots(contents, slots), at_slots(states, slots), kept_by, elements)
+
+
+def _element_table(operator: GeneralOperator, held: list[tuple[int, Any]]) -> pa.Table:
+    """Returns elements as a table. held: each with the row of its window."""
+    timed, schema = isinstance(held[0][1], TimedRow), operator.program.rows
+    assert schema is not None
+    arrays = rows_to_arrays([element.value if timed else element for _, element in held], schema)
+    times = pa.array([element.timestamp if timed else None for _, element in held], pa.int64())
+    names = [f"e{i}" for i in range(len(schema))]
+    table = pa.table([pa.array([at for at, _ in held], pa.int32()), times, *arrays], names=["row", "time", *names])
+    if operator.contents.numbered:
+        table = table.append_column("arrival", pa.array([element.arrival for _, element in held], pa.int64()))
+    return table
 
 
 def _reload(operator: GeneralOperator, saved: pa.Table, slots: list[int], kept: dict[int, int]) -> None:

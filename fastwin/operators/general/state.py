@@ -89,26 +89,7 @@ def save(operator: GeneralOperator, kind: Literal["snapshot", "delta"], refresh:
         tables["rows"].append_column("flags", [table.flags(slots)]).append_column("panes", [table.panes(slots)])
     )
     position = {slot: i for i, slot in enumerate(slots.tolist())}
-    if part.everything:
-        found = {*unmarked(service)}
-    else:
-        assert service.journal is not None
-        found = {item for item in service.journal if item[0] in position and _tells(operator, *item)}
-        if part.groups:
-            assert operator.round is not None
-            found |= operator.round.timers(slots[part.complete[slots] != 0])
-    timers = sorted(found, key=lambda item: (position[item[0]], *item[1:]))
-    alive = [service.has_timer(*item) for item in timers]
-    if operator.round is not None:
-        operator.round.note_timers(timer for timer, there in zip(timers, alive, strict=True) if there)
-    tables["timers"] = pa.table(
-        {
-            "row": pa.array([position[slot] for slot, _, _ in timers], pa.int32()),
-            "time": pa.array([time for _, time, _ in timers], pa.int64()),
-            "kind": pa.array([kind for _, _, kind in timers], pa.int8()),
-            "alive": pa.array(alive, pa.bool_()),
-        }
-    )
+    tables["timers"] = _timer_table(operator, part, slots, position)
     if not part.everything and table.removed:
         removed, starts, ends = (np.array(column, dtype=np.int64) for column in zip(*table.removed, strict=True))
         ids = removed.astype(np.int32)
@@ -141,6 +122,36 @@ def save(operator: GeneralOperator, kind: Literal["snapshot", "delta"], refresh:
     if operator.contents.keeps_rows:
         lists_are_saved(operator.contents, slots)
     return blob
+
+
+def _timer_table(
+    operator: GeneralOperator, part: _Part, slots: NDArray[np.int32], position: dict[int, int]
+) -> pa.Table:
+    """Returns the timers that rows do not tell by a mark, and in a delta those that have gone.
+
+    slots: of the rows that are saved, in their order. position: where in it each slot is.
+    """
+    service = operator.timer_service
+    if part.everything:
+        found = {*unmarked(service)}
+    else:
+        assert service.journal is not None
+        found = {item for item in service.journal if item[0] in position and _tells(operator, *item)}
+        if part.groups:
+            assert operator.round is not None
+            found |= operator.round.timers(slots[part.complete[slots] != 0])
+    timers = sorted(found, key=lambda item: (position[item[0]], *item[1:]))
+    alive = [service.has_timer(*item) for item in timers]
+    if operator.round is not None:
+        operator.round.note_timers(timer for timer, there in zip(timers, alive, strict=True) if there)
+    return pa.table(
+        {
+            "row": pa.array([position[slot] for slot, _, _ in timers], pa.int32()),
+            "time": pa.array([time for _, time, _ in timers], pa.int64()),
+            "kind": pa.array([kind for _, _, kind in timers], pa.int8()),
+            "alive": pa.array(alive, pa.bool_()),
+        }
+    )
 
 
 def _tells(operator: GeneralOperator, slot: int, time: int, kind: int) -> bool:

@@ -17,7 +17,7 @@ from fastwin.core.rows.firings import best_of
 from fastwin.operators.kept.pieces import Pieces, cut
 from fastwin.operators.kept.upto import best_upto, rows_upto
 
-__all__ = ["Best", "Fired", "Latest", "Pick", "counts_of", "places_in_groups"]
+__all__ = ["Best", "Fired", "Latest", "Pick", "counts_of"]
 
 # So many results of a firing are found by insertion; more of them by sorting all its rows.
 _MOST_INSERTED = 16
@@ -143,7 +143,7 @@ class _OfOne:
         if self.most <= _MOST_INSERTED:
             return fired.select(best_of(fired.groups, self._values(rows, fired.slots), self.most, self.latest))
         found = fired.select(self._ranked(rows, fired))
-        return found.select(places_in_groups(found.begins()) < self.most)
+        return found.select(_places_in_groups(found.begins()) < self.most)
 
     def upto(self, rows: Pieces, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
         begins = fired.begins()
@@ -219,7 +219,7 @@ class Best(_OfOne):
 
     def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         found = self.best(rows, fired)
-        ranks = places_in_groups(found.begins()) + 1
+        ranks = _places_in_groups(found.begins()) + 1
         for part in rows.parts(found.slots):
             yield found.select(part), [pa.array(ranks[part]), *rows.take(found.slots[part])]
 
@@ -240,7 +240,7 @@ def counts_of(fired: Fired) -> pa.Array:
     return pa.array(np.diff(begins, append=len(fired)), pa.int64())
 
 
-def places_in_groups(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _places_in_groups(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Returns the place of each row within its group, from 0. begins: marks of the first ones."""
     firsts = np.flatnonzero(begins)
     return np.arange(len(begins)) - np.repeat(firsts, np.diff(firsts, append=len(begins)))

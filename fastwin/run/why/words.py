@@ -9,6 +9,7 @@ from typing import Any
 
 from fastwin import hyperloglog
 from fastwin.errors import SketchError
+from fastwin.operators.kept.firsts import FirstsOperator
 from fastwin.run.choice import trigger_of
 from fastwin.run.datawatermark import DataWatermark
 from fastwin.run.planner import Plan
@@ -143,7 +144,7 @@ class Words(PastWords):
 
     @property
     def _hands_out_at_once(self) -> bool:
-        return self._plan.operator == "firsts"
+        return self._plan.operator_type is FirstsOperator
 
     def _contents(self, window: WhyWindow, filled: bool) -> str:
         if not filled:
@@ -155,7 +156,7 @@ class Words(PastWords):
         if window.fires_at is None:
             if "count" in kept:
                 return [f"Its trigger fires {trigger}: {kept['count']} have come."]
-            if fired and self._plan.operator != "general":
+            if fired and not self._plan.is_general:
                 return [self._fires_late(window)] if self._lateness else []
             if isinstance(trigger, NeverTrigger):
                 return ["Its trigger never fires."]
@@ -296,7 +297,7 @@ class Words(PastWords):
                 f"It is gone{'' if fired else ', if it ever was there'}: the {clock} has passed its end{late}, at "
                 f"{self._at(gone_at)}.{what}"
             )
-        if self._plan.operator == "rows" or self._plan.operator == "firsts":
+        if self._plan.keeps_rows:
             closed = self._closed_to(end)
             if closed is None and isinstance(self._plan.spec.assigner, RowsApart):
                 return (

@@ -114,6 +114,19 @@ def test_what_a_share_has_left_behind_makes_room(root, monkeypatch):
     assert (root / "run" / folders._ALIVE).exists()
 
 
+def test_what_killed_workers_have_half_written_goes(root, monkeypatch):
+    """After an hour, as its worker may be one of another container, whose processes nobody here sees."""
+    monkeypatch.setattr(copies, "_RECOUNT_S", 0.0)
+    shelf = Shelf("run", limit=10_000)
+    assert shelf.put("a", b"x")
+    left = {".70ce.12": 2, ".70ce.34": 0.5, ".live": 2, ".live.3": 2, ".alive": 2}
+    for name, hours in left.items():
+        (root / "run" / name).write_bytes(bytes(1_000))
+        os.utime(root / "run" / name, (time.time() - hours * 3_600,) * 2)
+    assert shelf.put("b", b"x")
+    assert set(os.listdir(root / "run")) == {"a", "b", ".alive", ".live", ".live.3", ".70ce.34"}
+
+
 def test_files_are_counted_while_nobody_waits(root, monkeypatch):
     """Other workers go on meanwhile, and what they put counts."""
     monkeypatch.setattr(folders, "_LOCK_S", 0.05)
