@@ -57,12 +57,12 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
 
     Times are handed over as datetimes in UTC, so PostgreSQL's columns for them are ``timestamptz``. Those of
     TIMESTAMP_NTZ have no zone: their columns are ``timestamp``. SQLite gets times and dates as text in ISO format, and
-    decimals and intervals as text, too. Which keys are equal the database says: so text needs a collation that tells letters apart, and
-    columns of times and floats the precision of the results. Names of columns are quoted with ``"``, as standard SQL
-    does it. Raises SpecError for arguments that do not fit, and when the query runs, for a driver whose ``paramstyle``
-    is ``named``, for a connection that is of no driver, for one that says that it commits each statement, and for a
-    frame whose columns are not those that the spec gives; BadRowError for a key that is NaN, which SQLite keeps as a
-    null. An error of the database ends the query.
+    decimals and intervals as text, too. Which keys are equal the database says: so text needs a collation that tells
+    letters apart, and columns of times and floats the precision of the results. Names of columns are quoted with ``"``,
+    as standard SQL does it. Raises SpecError for arguments that do not fit, and when the query runs, for a driver whose
+    ``paramstyle`` is ``named``, for a connection that is of no driver, for one that says that it commits each
+    statement, and for a frame whose columns are not those that the spec gives; BadRowError for a key that is NaN, which
+    SQLite keeps as a null. An error of the database ends the query.
     """
     if not callable(connect):
         raise SpecError(f"to_database: connect must be a function that opens a connection, got {connect!r}")
