@@ -1,11 +1,14 @@
-"""Text that is valid UTF-8: fastwin carries any bytes in a column of text, and what is outside takes UTF-8 alone."""
+"""Text that others take: fastwin carries any bytes in a column of text, and what is outside takes UTF-8 alone."""
+
+from collections.abc import Callable
+from operator import is_
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.columns.decoding import parts
 
-__all__ = ["is_text", "valid_text"]
+__all__ = ["is_text", "valid_text", "without_nul"]
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -25,8 +28,21 @@ def valid_text(array: pa.Array) -> pa.Array:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
-        return _rebuilt(array)
+        return _rebuilt(array, valid_text)
     return array
+
+
+def without_nul(array: pa.Array) -> pa.Array:
+    """Returns an array with U+FFFD in place of U+0000, also in text within lists, structs and maps.
+
+    Where there is none, and for other types, it is the same object. All text must be valid.
+    """
+    if is_text(array.type):
+        found = pc.any(pc.match_substring(array, "\0")).as_py()
+        return pc.replace_substring(array, "\0", "\ufffd") if found else array
+    if not pa.types.is_nested(array.type) or not _has_text(array.type):
+        return array
+    return _rebuilt(array, without_nul)
 
 
 def _has_text(kind: pa.DataType) -> bool:
@@ -44,16 +60,21 @@ def _valid(array: pa.Array) -> pa.Array:
     return array
 
 
-def _rebuilt(array: pa.Array) -> pa.Array:
-    """Returns a list, struct or map with valid text in it."""
+def _rebuilt(array: pa.Array, mended: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Returns a list, struct or map with other arrays in it; itself where these are the same objects."""
     kind = array.type
     if pa.types.is_struct(kind):
-        fields = [valid_text(array.field(at)) for at in range(kind.num_fields)]
-        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=pc.is_null(array))
-    if pa.types.is_map(kind):
-        inside = [kind.key_field, kind.item_field]
-        values = pa.StructArray.from_arrays([valid_text(array.keys), valid_text(array.items)], fields=inside)
+        given = [array.field(at) for at in range(kind.num_fields)]
     else:
-        values = valid_text(array.values)
+        given = [array.keys, array.items] if pa.types.is_map(kind) else [array.values]
+    parts_now = list(map(mended, given))
+    if all(map(is_, given, parts_now)):
+        return array
+    if pa.types.is_struct(kind):
+        return pa.StructArray.from_arrays(parts_now, fields=list(kind), mask=pc.is_null(array))
+    if pa.types.is_map(kind):
+        values = pa.StructArray.from_arrays(parts_now, fields=[kind.key_field, kind.item_field])
+    else:
+        (values,) = parts_now
     buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
     return pa.Array.from_buffers(kind, len(array), buffers, offset=array.offset, children=[values])

@@ -175,12 +175,16 @@ class FramePlan:
         arrays = [conform(column, field.type) for column, field in zip(columns, schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def input_rows(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-        """Returns record batches with ``packed_schema`` as one with at least the columns of ``plan.input_schema``."""
-        (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    def input_rows(self, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """Returns record batches with ``packed_schema`` put together, with at least the columns of
+        ``plan.input_schema``: one, or several where a column of one would have more than 2 GiB."""
+        put_together = pa.Table.from_batches(batches).combine_chunks().to_batches()
         if self.time_zone is None:
-            return batch
-        return batch.append_column(LOCAL_MS, local_to_ms(batch.column(self.time_column), self.time_zone))
+            return put_together
+        return [
+            batch.append_column(LOCAL_MS, local_to_ms(batch.column(self.time_column), self.time_zone))
+            for batch in put_together
+        ]
 
 
 def plan_frame(

@@ -5,7 +5,7 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime, time, timedelta
+from datetime import date, time, timedelta
 from decimal import Decimal
 from math import nan
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 import fastwin as fw
-from fastwin.columns.validtext import is_text, valid_text
+from fastwin.columns.validtext import is_text, valid_text, without_nul
 from fastwin.errors import BadRowError, SpecError
 from fastwin.spec.ending import ReduceEnding
 from fastwin.spec.resultcolumns import BOUNDS, CHANGE, DELETE, WINDOW_COLUMN, WINDOW_TIME, added_columns
@@ -31,6 +31,8 @@ _MARKS: dict[str, Callable[[int], str]] = {
     "pyformat": lambda at: "%s",
     "numeric": lambda at: f":{at}",
 }
+_POSTGRES = ("psycopg", "psycopg2", "pg8000", "pgdb")
+"""Drivers of PostgreSQL, whose text has no U+0000."""
 
 
 def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> Callable[[DataFrame, int], None]:
@@ -46,20 +48,21 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
     micro-batch is one transaction, and running it again changes nothing, so the table is exact however often a query
     fails. Results pass through the driver.
 
-    Databases take text in UTF-8 alone. In a column that is no key, U+FFFD stands for other bytes. A row whose key has
-    such is left out: it would take the place of another key's. The log tells the first of each column.
+    Databases take text in UTF-8 alone, and PostgreSQL none with U+0000. In a column that is no key, U+FFFD stands for
+    such bytes. A row whose key has some is left out: it would take the place of another key's. The log tells the first
+    of each column.
 
     There is no fence: one driver at a time is up to you. If two run on one checkpoint, such as one that was taken for
     dead and wakes up, the old one may put older results over newer ones.
 
-    Times are handed over as datetimes in UTC, to SQLite as text in ISO format, as which it gets decimals and intervals,
-    too; so PostgreSQL's columns for them are
-    ``timestamptz``. Which keys are equal the database says: so text needs a collation that tells letters apart, and
-    columns of times and floats the precision of the results. Names of columns are quoted with ``"``, as standard SQL
-    does it. Raises SpecError for arguments that do not fit, and when the query runs, for a driver whose ``paramstyle``
-    is ``named``, for a connection that is of no driver, for one that says that it commits each statement, and for a
-    frame whose columns are not those that the spec gives; BadRowError for a key that is NaN, which SQLite keeps as a
-    null. An error of the database ends the query.
+    Times are handed over as datetimes in UTC, so PostgreSQL's columns for them are ``timestamptz``. Those of
+    TIMESTAMP_NTZ have no zone: their columns are ``timestamp``. SQLite gets times and dates as text in ISO format, and
+    decimals and intervals as text, too. Which keys are equal the database says: so text needs a collation that tells
+    letters apart, and columns of times and floats the precision of the results. Names of columns are quoted with ``"``,
+    as standard SQL does it. Raises SpecError for arguments that do not fit, and when the query runs, for a driver whose
+    ``paramstyle`` is ``named``, for a connection that is of no driver, for one that says that it commits each
+    statement, and for a frame whose columns are not those that the spec gives; BadRowError for a key that is NaN, which
+    SQLite keeps as a null. An error of the database ends the query.
     """
     if not callable(connect):
         raise SpecError(f"to_database: connect must be a function that opens a connection, got {connect!r}")
@@ -76,13 +79,13 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
         check_main_alone(frame, "to_database")
         found = frame.toArrow()
         _check_columns(found.column_names, spec)
-        found = _in_utf8(found, _place(spec), table, told)
-        results = found.drop_columns([CHANGE]) if spec.changelog else found
-        names, rows = results.column_names, [column.to_pylist() for column in results.columns]
-        places = [names.index(name) for name in _place(spec)]
-        changes = found[CHANGE].to_pylist() if spec.changelog else [None] * found.num_rows
         connection = connect()
         try:
+            found = _in_text_for(connection, found, _place(spec), table, told)
+            results = found.drop_columns([CHANGE]) if spec.changelog else found
+            names, rows = results.column_names, [column.to_pylist() for column in results.columns]
+            places = [names.index(name) for name in _place(spec)]
+            changes = found[CHANGE].to_pylist() if spec.changelog else [None] * found.num_rows
             convert = _converter(connection)
             _refuse_autocommit(connection)
             _refuse_nan(connection, {names[place]: rows[place] for place in places})
@@ -131,14 +134,16 @@ def _check_columns(found: Sequence[str], spec: fw.WindowSpec) -> None:
         )
 
 
-def _in_utf8(found: pa.Table, place: Sequence[str], table: str, told: set[str]) -> pa.Table:
-    """Returns results without bytes that are no UTF-8: without rows of such a key, and mended in other columns.
+def _in_text_for(connection: Any, found: pa.Table, place: Sequence[str], table: str, told: set[str]) -> pa.Table:
+    """Returns results without text that the database refuses: without rows of such a key, and mended in other columns.
 
     place: the columns that say which row of the table a result is. told: the columns of which the log has told.
     """
+    no_nul = any(_is_of(connection, driver) for driver in _POSTGRES)
+    odd = "is no UTF-8, or has U+0000" if no_nul else "is no UTF-8"
     for at, name in enumerate(found.column_names):
         given = found[name].chunks
-        chunks = [valid_text(chunk) for chunk in given]
+        chunks = [without_nul(valid_text(chunk)) if no_nul else valid_text(chunk) for chunk in given]
         if all(map(operator.is_, given, chunks)):
             continue
         valid, rows = pa.chunked_array(chunks), found.num_rows
@@ -148,10 +153,10 @@ def _in_utf8(found: pa.Table, place: Sequence[str], table: str, told: set[str]) 
             what = f"{rows - found.num_rows} rows with such a key are left out"
         else:
             found = found.set_column(at, name, valid)
-            what = "U+FFFD stands for the bytes that are not"
+            what = "U+FFFD stands for such bytes"
         if name not in told:
             told.add(name)
-            _LOG.warning("to_database: column %r has text that is no UTF-8; in %s, %s", name, table, what)
+            _LOG.warning("to_database: column %r has text that %s; in %s, %s", name, odd, table, what)
     return found
 
 
@@ -234,7 +239,7 @@ def _converter(connection: Any) -> Callable[[Any], Any]:
 
 
 def _as_sqlite_takes(value: Any) -> Any:
-    if isinstance(value, datetime | time):
+    if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, Decimal):
         return f"{value:f}"

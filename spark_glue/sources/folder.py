@@ -43,6 +43,7 @@ _NS_PER_S = 1_000_000_000
 READERS = 16
 """So many files are opened at once."""
 
+_WITH_FOLDERS = ("local", "hdfs")  # in other stores a folder is there while something is in it
 _ORDER = attrgetter("time_ns", "name", "size")
 
 Told = TypeVar("Told")
@@ -106,12 +107,13 @@ class Folder:
 
     def found(self) -> list[Found]:
         """Returns its Parquet files, the oldest first; hidden ones (``_`` and ``.``) are left out, and
-        with a warning those whose names are no text.
+        with a warning those whose names are no text. A stream may begin with an empty place in a store of objects.
 
         A file that is as it was found last is the same object. O(n log n) for n files.
         """
+        empty = self._listed == LISTED_BY_STREAM and self._files.type_name not in _WITH_FOLDERS
         try:
-            told = self._files.get_file_info(fs.FileSelector(self._root, recursive=False))
+            told = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=empty, recursive=False))
         except FileNotFoundError as problem:
             raise SourceError(f"path: there is no folder {self.shown}; make it, or name another") from problem
         named = [info for info in told if info.type == fs.FileType.File and self._has_name(info)]

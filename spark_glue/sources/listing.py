@@ -13,7 +13,7 @@ What was read and has such a time is in the offset with it, so that it stays kno
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +73,7 @@ class Listing:
         self._quiet: tuple[Offset, list[Found]] | None = None  # the last offset and listing, where nothing was new
         self._old: set[Found] | None = None  # read, and too old for an offset to say so
         self._sum = 0  # of their numbers
+        self._away = (0, 0)  # how many of them a start did not find, and the sum of their numbers
         self._groups: dict[Found, tuple[int, ...]] = {}
         self._told: dict[str, bool] = {}  # files that were not whole, and whether they have been told to be old ones
 
@@ -129,8 +130,7 @@ class Listing:
 
     def _grow_old(self, old: set[Found]) -> set[Found]:
         before = self._old or set()
-        change = sum(one.number for one in old - before) - sum(one.number for one in before - old)
-        self._sum = (self._sum + change) % (1 << SUM_BITS)
+        self._sum = (self._sum + _sum_of(old - before) - _sum_of(before - old)) % (1 << SUM_BITS)
         self._old = old
         return old
 
@@ -169,7 +169,9 @@ class Listing:
             self._check_old(old, oldest, *start["old"])
             self._grow_old(old)
         elif lost := old - self._old:
-            raise SourceError(self._too_late(min(lost).name, oldest))
+            if (len(lost), _sum_of(lost)) != self._away:  # else a mount was missing, and is there again
+                raise SourceError(self._too_late(min(lost).name, oldest))
+            self._grow_old(old)
         return [one for one in listed if (one.name in unread if one.time_ns < oldest else one.token not in seen)]
 
     def _check_old(self, old: set[Found], oldest: int, count: int, total: int) -> None:
@@ -177,7 +179,7 @@ class Listing:
 
         Raises SourceError where there are others among them for sure.
         """
-        more = (sum(one.number for one in old) - total) % (1 << SUM_BITS)
+        more = (_sum_of(old) - total) % (1 << SUM_BITS)
         if len(old) == count and not more:
             return
         if named := [one.name for one in old if one.number == more]:
@@ -191,6 +193,7 @@ class Listing:
                 f"{said}, so some have come since the query ran, too late to be told from those that it has read; "
                 f"{_advice('their times', oldest)}"
             )
+        self._away = count - len(old), -more % (1 << SUM_BITS)
         _LOG.warning("%s; if others have come among them since the query ran, they are not read", said)
 
     def _too_late(self, name: str, oldest: int) -> str:
@@ -268,7 +271,14 @@ def _advice(times: str, oldest: int) -> str:
     """Returns what to do for files that have come too late. oldest: what is older is too late, ns."""
     if oldest > time.time_ns():  # so no time that a file can get now would do
         return "the newest file's time is still to come, or the clock has been set back: begin with an empty checkpoint"
-    return f"change {times} (touch) before the query starts again, and give late_files= more"
+    return (
+        f"change {times} (touch) before the query starts again, and give late_files= more; or, if it was read, had "
+        f"gone and was put back, take it away again: touching it would read it twice"
+    )
+
+
+def _sum_of(files: Iterable[Found]) -> int:
+    return sum(one.number for one in files) % (1 << SUM_BITS)
 
 
 def _tokens(told: Sequence[Sequence[Any]]) -> set[str]:

@@ -26,7 +26,8 @@ from spark_glue.stages.packets import PACKED
 
 __all__ = ["Job", "packed_files", "packed_stream"]
 
-BATCH_ROWS = 131_072
+BATCH_ROWS, LEAST_BATCH_ROWS, BATCH_BYTES = 131_072, 1_024, 64 << 20
+"""So many rows are decoded at once, and fewer where a row group's rows are wide: about so many bytes."""
 TASK_ROWS, MOST_TASK_ROWS = 65_536, 1 << 23
 """A micro-batch is divided into tasks of so many rows at least; all files at once into some of so many at most, unless
 a row group has more."""
@@ -189,9 +190,27 @@ def _batches(
     file: pq.ParquetFile, folder: Folder, one: Found, groups: list[int], columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
     try:
-        yield from file.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False)
+        rows = _batch_rows(file.metadata, groups, columns)
+        yield from file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
     except (OSError, pa.ArrowException) as problem:
         raise folder.unreadable(one, problem) from problem
+
+
+def _batch_rows(footer: pq.FileMetaData, groups: list[int], columns: list[str]) -> int:
+    """Returns how many rows of these row groups are decoded at once. columns: those that are read."""
+    most = BATCH_ROWS
+    for group in map(footer.row_group, groups):
+        if group.total_byte_size * most <= BATCH_BYTES * group.num_rows:
+            continue
+        chunks = [group.column(at) for at in range(group.num_columns)]
+        read = [one.total_uncompressed_size for one in chunks if _is_in(one.path_in_schema, columns)]
+        most = min(most, BATCH_BYTES * group.num_rows // max(1, sum(read)))
+    return max(LEAST_BATCH_ROWS, most)
+
+
+def _is_in(path: str, columns: list[str]) -> bool:
+    """Whether a path in Parquet's schema is one of these columns, or of what is in one."""
+    return any(path == name or path.startswith(f"{name}.") for name in columns)
 
 
 def _divided(files: Sequence[tuple[Found, tuple[int, ...]]], most: int) -> list[Parts]:

@@ -53,7 +53,7 @@ def _newest_in(frame_plan: FramePlan, batches: Iterator[pa.RecordBatch]) -> Iter
     limits = frame_plan.plan.limits(Limits())
     for batch in batches:
         if batch.num_rows:
-            rows = frame_plan.input_rows([frame_plan.packed_rows(batch.columns)])
+            (rows,) = frame_plan.input_rows([frame_plan.packed_rows(batch.columns)])
             times, reasons = check_rows(rows, frame_plan.spec.time_column, "drop", limits)
             good = times if reasons is None else times[reasons == 0]
             newest = int(good.max()) if len(good) else None

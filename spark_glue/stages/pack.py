@@ -150,9 +150,13 @@ class Packer:
     def _flush(self) -> pa.RecordBatch | None:
         rows = self._frame_plan.input_rows(self._buffer)
         self._buffer, self._rows, self._bytes = [], 0, 0
+        packed = [row for batch in rows for row in self._packed(batch)]
+        return packed_batch(packed) if packed else None
+
+    def _packed(self, rows: pa.RecordBatch) -> list[PackedRow]:
         times, reasons = self._check(rows)
         rows = rows.select(self._plan.input_columns)
-        packed = []
+        packed: list[PackedRow] = []
         if reasons is not None:
             packed += self._bad_rows(rows, reasons)
             good = np.flatnonzero(reasons == 0)
@@ -163,7 +167,7 @@ class Packer:
                 self._newest = newest if self._newest is None else max(newest, self._newest)
             packed += self._route(rows) if self._feeder is None else self._feed(rows, times)
         self._seq += 1
-        return packed_batch(packed) if packed else None
+        return packed
 
     def _feed(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> list[PackedRow]:
         """Gives rows to the feeder; returns its results when there are enough, or no more are to come.

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -46,6 +47,8 @@ _ONCE = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
 _SMALL_BYTES = 64 * 2**20
 _KEY_GROUPS = 8
 _LOOK_SECONDS = 1
+_COPY_SECONDS = 10
+"""How often what a log has got is put into a file for Spark, which remembers each one for good."""
 
 _SPECS = """\
 \"\"\"What the query of this run computes. fastwin why and fastwin inspect read it: --spec specs.py:panes\"\"\"
@@ -159,9 +162,12 @@ def _settings(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _follow(query: StreamingQuery, spool: Spool, run: Run, stop: threading.Event) -> None:
     """Goes on with what the log gets, until Ctrl-C, or until it is stopped."""
+    due = time.monotonic()
     with suppress(KeyboardInterrupt):
         while not stop.wait(_LOOK_SECONDS) and query.isActive:
-            spool.look()
+            if time.monotonic() >= due:
+                spool.look()
+                due = time.monotonic() + _COPY_SECONDS
             begins = run.batches.count == 0
             run.batches.look(query)
             if begins and run.batches.count:

@@ -2,13 +2,17 @@
 
 Spark's source of files reads each file once, as it finds it. So the lines that a log has got since the last look are
 put into a file of their own. Its name says of which log they are and up to where, so a restart goes on there. A log is
-known by its first lines: renamed, copied or compressed it is still the same, and truncated it is another one.
+known by its first lines: renamed, copied or compressed it is still the same, and truncated it is another one. One that
+was begun and rotated away between two looks is told by its name and its time; those from before the first look are not
+read.
 """
 
 import glob
 import gzip
 import hashlib
 import json
+import re
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +32,8 @@ _MAX_LINE = 65_536
 _MAX_BYTES = 16 * 2**20
 _FIRST_FILE_TIME = 1_600_000_000
 _POSITIONS = "positions.json"
+_CLOCK_NS = 1_000_000_000  # so far may a disk's time of change be behind the clock
+_ROTATED = re.compile(r"(\.\d+|[-._]\d{4}[-._:T\d]{2,})(\.gz)?")  # between or behind the parts of a log's name
 GZIP = b"\x1f\x8b"
 UNREADABLE = (OSError, EOFError, zlib.error)
 """What reading a file that ``opened`` returns may raise."""
@@ -63,6 +69,8 @@ class Spool:
         self._begins: dict[str, list[str]] = {}
         self._seen: dict[Path, _Mark] = {}
         self._cut: Counter[_Mark] = Counter()
+        self._ragged: set[Path] = set()  # renamed, and with a last line that has no end
+        self._looked_ns: int | None = None  # when the last whole look has begun; None: there was none
         self._next = self._restored() if self._state.exists() else 0
         if self._take_names():
             self._note()
@@ -73,6 +81,8 @@ class Spool:
             for log, told in json.loads(self._state.read_text(encoding="utf-8")).items():
                 end, *begin = told if isinstance(told, list) else [told]
                 self._positions[log], self._begins[log] = int(end), [str(mark) for mark in begin]
+            looked = self._begins.pop("", [])  # earlier versions did not note it
+            self._looked_ns = int(looked[0]) if looked else self._state.stat().st_mtime_ns
         except (OSError, ValueError, TypeError, AttributeError) as problem:
             raise SpecError(
                 f"--out: {self._state} is damaged, and without it nobody knows up to where the logs were read: "
@@ -95,12 +105,17 @@ class Spool:
         A gzip that is not the source itself may be cut off, because it is just being written: it is looked at again
         when it has changed. Raises SpecError for a log that is damaged itself, and where a copy cannot be written.
         """
-        copied = 0
+        copied, begun = 0, time.time_ns()
+        first = self._looked_ns is None
+        if self._looked_ns is None:  # what is older was never followed, also for who goes on with half of this look
+            self._looked_ns = begun
         for path, mark in self._logs():
-            if self._seen.get(path) == mark:
+            unchanged = self._seen.get(path) == mark
+            if unchanged and path not in self._ragged:
                 continue
+            self._ragged.discard(path)
             try:
-                for lines in self._look_at(path):
+                for lines in self._look_at(path, mark, unchanged):
                     copied += lines
             except FileNotFoundError:
                 continue  # renamed between two looks
@@ -113,6 +128,9 @@ class Spool:
                 if self._cut[mark] == 2:  # nothing was written between two looks
                     self._say(f"{path}: the gzip is cut off or damaged: {problem}; it is read on when it has changed")
             self._seen[path] = mark
+        self._looked_ns = max(self._looked_ns, begun - _CLOCK_NS)
+        if first:
+            self._note()
         return copied
 
     def settle(self) -> None:
@@ -132,15 +150,22 @@ class Spool:
             # access.log.1 as well as access-20240101.log.
             named = self._source.parent.glob(f"{glob.escape(self._source.stem)}*")
             siblings = _files(path for path in named if path != self._source and self._was_renamed(path))
-            # Older logs that were never followed are not ours.
-            found = [(path, mark) for path, mark in siblings if self._is_known(path)]
-            found += _files([self._source])
+            own = _files([self._source])
+            same = {mark.inode for _, mark in own}  # a link to the one that is written
+            ours = [(path, mark) for path, mark in siblings if mark.inode not in same and self._is_ours(path, mark)]
+            found = ours + own
         return sorted(found, key=lambda one: (one[0] == self._source, one[1].changed_ns, one[0].name))
 
-    def _is_known(self, path: Path) -> bool:
-        """Whether a log has been looked at before. One that may not be read counts as not, since nobody can tell."""
+    def _is_ours(self, path: Path, mark: _Mark) -> bool:
+        """Whether a log has been looked at before, or was begun and rotated away since the last look.
+
+        One that may not be read counts as not, since nobody can tell.
+        """
         with suppress(OSError):
-            return self._log_of(_begin(path)) is not None
+            if self._log_of(begin := _begin(path)) is not None:
+                return True
+            assert self._looked_ns is not None
+            return bool(begin) and mark.changed_ns > self._looked_ns and self._is_rotated(path.name)
         return False
 
     def _was_renamed(self, path: Path) -> bool:
@@ -148,19 +173,30 @@ class Spool:
         name, rest = self._source.name, path.name[len(self._source.stem) :]
         return path.name.startswith(name) or any(map(str.isdigit, rest))
 
-    def _look_at(self, path: Path) -> Iterator[int]:
-        """Copies what a log has got; yields how many lines each copy has."""
+    def _is_rotated(self, name: str) -> bool:
+        """Whether a log has a name that a rotation gives: access2.log and access.log.pos are others' files."""
+        one = self._source
+        rests = [name.removeprefix(one.name)]
+        if one.suffix:
+            rests.append(name.removeprefix(one.stem).replace(one.suffix, "", 1))
+        return any(_ROTATED.fullmatch(rest) for rest in rests)
+
+    def _look_at(self, path: Path, mark: _Mark, unchanged: bool) -> Iterator[int]:
+        """Copies what a log has got; yields how many lines each copy has. unchanged: since the look before."""
         begin = _begin(path)
         if not begin:
             return
         log = self._log_of(begin) or self._new_log(begin[0])
         self._begins[log] = max(begin, self._begins.get(log, []), key=len)
         with opened(path) as file:
-            # What is compressed, or was renamed, gets no further lines.
-            whole = isinstance(file, gzip.GzipFile) or (path != self._source and not self._source.is_dir())
+            # What is compressed gets no further lines. What was renamed does, until its writer opens the new one.
+            renamed = path != self._source and not self._source.is_dir()
+            whole = isinstance(file, gzip.GzipFile) or (renamed and unchanged)
             start = self._positions.get(log, 0)
             file.seek(start)
             yield from self._copied(file, log, start, whole)
+            if renamed and not whole and self._positions.get(log, 0) < mark.size:
+                self._ragged.add(path)
 
     def _log_of(self, begin: list[str]) -> str | None:
         """Returns the log that begins so, as far as both are there; None if none is known."""
@@ -183,12 +219,11 @@ class Spool:
         lines: list[bytes] = []
         size = 0
         for line in file:
-            if not line.endswith(b"\n"):
-                if not whole:
-                    break
-                line += b"\n"
-            lines.append(line)
+            ended = line.endswith(b"\n")
+            if not (ended or whole):
+                break
             size += len(line)
+            lines.append(line if ended else line + b"\n")
             if len(lines) == self._lines or size >= _MAX_BYTES:
                 at += size
                 yield self._put(lines, log, at)
@@ -207,7 +242,8 @@ class Spool:
     def _note(self) -> None:
         """Writes up to where each log was read."""
         told = {name: [at, *self._begins.get(name, [])] for name, at in self._positions.items()}
-        self._write(self._state, json.dumps({**told, "": self._next}).encode())
+        looked = [] if self._looked_ns is None else [str(self._looked_ns)]
+        self._write(self._state, json.dumps({**told, "": [self._next, *looked]}).encode())
 
     def _write(self, path: Path, data: bytes, seconds: float | None = None) -> None:
         """Puts a file in place as a whole. Raises SpecError where that cannot be done."""

@@ -71,34 +71,18 @@ def test_rotated(log, spooled, packed):
     append(log.with_name("access.log.9"), "much older\n")
     append(log, "a\nb\n")
     assert spooled.look() == ["a", "b"]
-    append(log, "c\nlast without an end")
+    append(log, "c\nd\n")
     old = log.with_name("access.log.1")
     if packed:
+        append(log, "last without an end")
         old.with_suffix(".1.gz").write_bytes(gzip.compress(log.read_bytes()))
         log.unlink()
     else:
         log.rename(old)
     append(log, "x\n")
-    assert spooled.look() == ["c", "last without an end", "x"]
+    assert spooled.look() == ["c", "d", *["last without an end"] * packed, "x"]
     append(log, "y\n")
     assert spooled.look() == ["y"]
-
-
-@pytest.mark.parametrize(("name", "old"), [
-    ("access.log", "access-20240101.log"), ("access.log", "access.1.log"), ("access_log", "access_log-20240101"),
-    ("[a]*.log", "[a]*.log.1"),
-])  # fmt: skip
-def test_names_of_rotated_logs(tmp_path, name, old):
-    """As logrotate gives them, with ``dateext`` and ``extension`` too; signs of patterns in a name are its own."""
-    log = tmp_path / name
-    spooled = Spooled(log, tmp_path / "out" / "lines")
-    append(log, "a\n")
-    append(log.with_name("access-other.log"), "a\nno\n")
-    assert spooled.look() == ["a"]
-    append(log, "b\n")
-    log.rename(log.with_name(old))
-    append(log, "x\n")
-    assert spooled.look() == ["b", "x"]
 
 
 @pytest.mark.parametrize("head", ["", "#Fields: date time\n"])
@@ -210,7 +194,7 @@ def test_a_stream_that_ends(tmp_path):
     spool = Spool(tmp_path, tmp_path / "out" / "lines", 2)
     assert spool.take(io.BytesIO(b"a\nb\nc")) == 3
     names = sorted(path.name for path in (tmp_path / "out" / "lines").iterdir())
-    assert names == ["00000000-stream-4.log", "00000001-stream-6.log"]
+    assert names == ["00000000-stream-4.log", "00000001-stream-5.log"]
 
 
 def test_a_damaged_gzip(tmp_path, log, spooled):
@@ -300,6 +284,22 @@ def test_copies_that_cannot_be_written(tmp_path, log, spooled, monkeypatch):
 
 
 # --- the command ---
+
+
+def test_few_files_are_made_for_spark(monkeypatch):
+    """It remembers each for good: so what comes is gathered for some seconds."""
+    seconds, copied = [0.0], []
+    monkeypatch.setattr(pvuv, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    monkeypatch.setattr(pvuv, "_drain", lambda *given: None)
+
+    def wait(timeout):
+        seconds[0] += timeout
+        return seconds[0] > 60
+
+    spool = SimpleNamespace(look=lambda: copied.append(seconds[0]), settle=lambda: None)
+    run = SimpleNamespace(batches=SimpleNamespace(count=0, look=lambda query: None))
+    pvuv._follow(SimpleNamespace(isActive=True), spool, run, SimpleNamespace(wait=wait))
+    assert copied == [1, 11, 21, 31, 41, 51]
 
 
 def line(hour: int, minute: int, visitor: int) -> str:

@@ -300,8 +300,22 @@ def test_text_that_is_no_utf8_ends_no_query(spark, tmp_path, caplog):
         assert database.execute("select k, m from results order by k").fetchall() == [(None, "b"), ("a", "\ufffd")]
     assert [text for text in caplog.messages if text.startswith("to_database: column")] == [
         "to_database: column 'k' has text that is no UTF-8; in results, 2 rows with such a key are left out",
-        "to_database: column 'm' has text that is no UTF-8; in results, U+FFFD stands for the bytes that are not",
+        "to_database: column 'm' has text that is no UTF-8; in results, U+FFFD stands for such bytes",
     ]
+
+
+@pytest.mark.filterwarnings("error::DeprecationWarning")
+def test_dates_are_text_in_sqlite(tmp_path):
+    """Its driver has an adapter for them, which Python is going to take away."""
+    path = str(tmp_path / "results.db")
+    with sqlite3.connect(path) as database:
+        database.execute("create table results (day text, window_start text, window_end text, n integer)")
+    spec = fw.key_by("day").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 hour")).aggregate(n=fw.Count())
+    found = spec.run(pa.table({"day": pa.array([datetime(2024, 2, 29).date()]), "ts": [1]})).main
+    for number in range(2):
+        spark_glue.to_database(lambda: sqlite3.connect(path), "results", spec)(given(found), number)
+    with sqlite3.connect(path) as database:
+        assert database.execute("select day, n from results").fetchall() == [("2024-02-29", 1)]
 
 
 def test_decimals_times_of_day_and_intervals_are_text_in_sqlite(spark, tmp_path):

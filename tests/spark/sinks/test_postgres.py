@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -161,3 +162,23 @@ def test_a_nan_is_one_key_however_often_it_fires(spark, connect):
     for _ in range(2):
         sink(spark.createDataFrame(fired).coalesce(1), 0)
         assert execute(connect, "select x, n from results") == _ordered([(float("nan"), 7), (None, 8), (1.0, 9)])
+
+
+def test_text_with_nul_ends_no_query(connect, caplog):
+    """PostgreSQL refuses it: it is mended, also within lists, and rows of such a key are left out."""
+    create(connect, "k text, window_start timestamptz, window_end timestamptz, m text, s text[]")
+    window = fw.TumblingEventTimeWindows.of("1 hour")
+    spec = fw.key_by("k").event_time("ts").window(window).aggregate(m=fw.Max("v"), s=fw.CollectSet("v"))
+    table = pa.table({"k": ["a", "b", "a\0", None], "ts": [1] * 4, "v": ["x\0y", "z", "z", None]})
+    sink = spark_glue.to_database(connect, "results", spec)
+    for number in range(2):
+        sink(SimpleNamespace(schema=[], toArrow=lambda: spec.run(table).main), number)
+        assert execute(connect, "select k, m, s from results") == _ordered(
+            [("a", "x\ufffdy", ["x\ufffdy"]), ("b", "z", ["z"]), (None, None, [])]
+        )
+    has = "has text that is no UTF-8, or has U+0000; in results,"
+    assert [text for text in caplog.messages if text.startswith("to_database: column")] == [
+        f"to_database: column 'k' {has} 1 rows with such a key are left out",
+        f"to_database: column 'm' {has} U+FFFD stands for such bytes",
+        f"to_database: column 's' {has} U+FFFD stands for such bytes",
+    ]

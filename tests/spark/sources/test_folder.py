@@ -101,6 +101,25 @@ def test_keys_in_a_uri_are_in_no_text(monkeypatch):
         assert "SECRET" not in str(told.value)
 
 
+def test_a_store_of_objects_has_no_empty_folders(tmp_path, monkeypatch):
+    """So a stream begins where nothing is yet, and all at once, or on a disk, it is a mistake."""
+    files = fs._MockFileSystem()
+    local = fs.LocalFileSystem()
+    found = {"mock://bucket/x": (files, "bucket/x"), "file:///nowhere/at/all": (local, "/nowhere/at/all")}
+    nowhere = SimpleNamespace(from_uri=found.__getitem__)
+    given = SimpleNamespace(FileSystem=nowhere, FileSelector=fs.FileSelector, FileType=fs.FileType)
+    monkeypatch.setattr("spark_glue.sources.folder.fs", given)
+    folder = Folder("mock://bucket/x", LISTED_BY_STREAM)
+    assert folder.found() == []
+    for uri, listed in (("mock://bucket/x", LISTED_BY_JOB), ("file:///nowhere/at/all", LISTED_BY_STREAM)):
+        with pytest.raises(SourceError, match=f"there is no folder {uri}"):
+            Folder(uri, listed).found()
+    files.create_dir("bucket/x")
+    with files.open_output_stream("bucket/x/a.parquet") as file:
+        pq.write_table(pa.table({"a": [1]}), file)
+    assert [one.name for one in folder.found()] == ["a.parquet"]
+
+
 def test_keys_in_a_uri_that_is_none_are_not_shown():
     with pytest.raises(SpecError, match=r"got '(s3://\.\.\.@bucket/x)': Cannot parse URI: '\1'") as told:
         spark_glue.ParquetFiles("s3://AKIA:SEC RET@bucket/x")

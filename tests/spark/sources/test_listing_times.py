@@ -61,6 +61,32 @@ def test_what_came_too_late_while_no_query_ran_is_told_of(tmp_path, caplog):
     assert "there were 3, and there are 2; if others have come" in caplog.text
 
 
+@pytest.mark.parametrize("more", [0, 1], ids=["whole", "with another file"])
+@pytest.mark.parametrize("missing", [[0, 10, 20, 100], [0, 10]], ids=["all", "some"])
+def test_old_files_that_a_start_does_not_find_may_come_back(tmp_path, missing, more):
+    """As of a mount that was missing; with others among them, nobody can tell which were read."""
+    for second in (0, 10, 20, 100):
+        put(tmp_path, f"{second}.parquet", second)
+    offset = through_text(listing(tmp_path).next(first_offset()))
+    kept = {second: (tmp_path / f"{second}.parquet").read_bytes() for second in missing}
+    for second in missing:
+        (tmp_path / f"{second}.parquet").unlink()
+    known = listing(tmp_path)
+    assert known.next(offset) is offset
+    for second in missing:
+        put_bytes(tmp_path, f"{second}.parquet", second, kept[second])
+    if more:
+        put(tmp_path, "late.parquet", 5)
+        with pytest.raises(SourceError, match=r"has come more than 60 s later .* was put back, take it away again"):
+            known.next(offset)
+        return
+    assert known.next(offset) is offset
+    put(tmp_path, "200.parquet", 200)
+    offset = through_text(known.next(offset))
+    assert names(offset) == ["200.parquet"] and offset["old"][0] == 4
+    assert listing(tmp_path).next(offset) == offset
+
+
 @pytest.mark.parametrize("late_ms", [0, 10_000, 600_000])
 def test_late_files_may_change_at_a_restart(tmp_path, late_ms):
     for second in (0, 50, 100):

@@ -39,6 +39,24 @@ def test_a_micro_batch_that_runs_again_is_divided_as_before(tmp_path):
     assert reader(tmp_path, 2).partitions(stored, stored) == []
 
 
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [(["a"], 20_000), (["w"], 9_000), (["a", "l"], 9_000), (["wider"], 1_024), (["a", "w", "l", "wider"], 1_024)],
+    ids=str,
+)
+def test_of_wide_rows_fewer_are_decoded_at_once(tmp_path, monkeypatch, columns, rows):
+    """What is not read does not count."""
+    texts = [f"{i:0200d}" for i in range(20_000)]
+    table = pa.table(
+        {"a": range(20_000), "w": texts, "l": [[text] for text in texts], "wider": [t * 12 for t in texts]}
+    )
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
+    monkeypatch.setattr(reading, "BATCH_BYTES", 2 << 20)
+    with pq.ParquetFile(tmp_path / "a.parquet") as file:
+        sizes = [batch.num_rows for batch in reading._batches(file, None, None, [0], columns)]
+    assert sum(sizes) == 20_000 and rows <= sizes[0] <= rows * 1.2
+
+
 @pytest.mark.parametrize("offset", [{"logOffset": 3}, 7, {"clicks": {"0": 5}}])
 def test_an_offset_of_another_source_is_refused(tmp_path, offset):
     before = reader(tmp_path, 1)

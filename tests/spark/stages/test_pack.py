@@ -46,6 +46,18 @@ def test_only_needed_columns_travel():
     assert frame_plan_for(table, SPEC.side_output_late_data()).packed_schema.names == ["k", "ts", "v", "x"]
 
 
+def test_rows_that_one_batch_cannot_hold_are_packed_all(monkeypatch):
+    """As where a column of text would have more than 2 GiB: Arrow then puts no one batch together."""
+    table = events(1, 1000)
+    frame_plan = frame_plan_for(table, SPEC.aggregate(n=fw.Count(), last=fw.Max("v")), coalesce=False)
+    put_together = FramePlan.input_rows
+    monkeypatch.setattr(FramePlan, "input_rows", lambda plan, given: [put_together(plan, [one])[0] for one in given])
+    rows = good(packed(frame_plan, table, size=300))
+    assert len({row["seq"] for row in rows}) == 4
+    blobs = [decode(row["blob"], frame_plan.plan.input_schema) for row in rows]
+    assert rows_of(pa.Table.from_batches(blobs)) == rows_of(table.select(frame_plan.plan.input_columns))
+
+
 def test_groups_do_not_depend_on_task_or_batches():
     table = events(2, 1000)
     frame_plan = frame_plan_for(table)
