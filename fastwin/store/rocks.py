@@ -361,3 +361,42 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 oldest = step.floor
             if step.mark is not None:
                 query, number = step.mark
+                batch.put(QUERY + query.encode(), str(number).encode())
+            mark = Mark(stored["identity"] or new_identity(), stored["version"] + 1)
+            self._store(
+                batch,
+                watermark=latest(stored["watermark"], step.watermark),
+                since=oldest,
+                complete_from=latest(stored["complete_from"], step.complete_from),
+                lost=stored["lost"] if step.lost is None else step.lost,
+                identity=mark.identity,
+                version=mark.version,
+                history=" ".join([*stored["history"].split(), step.stamp][-HISTORY:]),
+            )
+            self._commit(batch, sync=True)
+            try:
+                write_mark(self._path, mark)
+            except OSError as problem:
+                raise StoreError(f"rocksdb: {self._path} cannot be written: {problem}") from problem
+            return True
+
+    def _drop(self, batch: Any, floor: int) -> None:
+        """Removes the panes before ``floor``, of the keys that have any there."""
+        end = BLOCK + START.pack(floor + BIAS)
+        for key in dict.fromkeys(name[9:] for name, _ in self._records(BLOCK, end)):
+            for level in (0, 1):
+                prefix = pane_prefix(key.decode(), level)
+                batch.delete_range(prefix + bytes(8), prefix + START.pack(floor + BIAS))
+            last = self._get(KEY + key)
+            if last is not None and START.unpack(last)[0] - BIAS <= floor:
+                batch.delete(KEY + key)
+        batch.delete_range(BLOCK, end)
+
+    def _note_all_blocks(self, layout: Layout) -> None:
+        """Notes which keys have panes in which block, for a store of before such notes were made."""
+        batch = self._rocks.WriteBatch(raw_mode=True)
+        for name, _ in self._records(PANE, PANE + b"\xff"):
+            if name[-9] == 0:
+                start = START.unpack_from(name, len(name) - 8)[0] - BIAS
+                batch.put(block_key(layout.block.start_of(start), name[1:-10].decode()), b"")
+        self._commit(batch)
