@@ -148,7 +148,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             self._mark, self._looked = mark, time.monotonic()
             return
         if reader is not None:
-            _LOG.info("rocksdb: %s cannot be followed, so it is opened anew", self._path)
+            _LOG.info("rocksdb: %s was replaced, or went back, or cannot be followed, so it is opened anew", self._path)
             reader.drop()
             self._reader = self._db = None
         self._reader = Reader(self._rocks, self._path)
@@ -167,7 +167,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 self._db.try_catch_up_with_primary()
             return mark is None or not mark.missing_from(self._stored())
         except StoreError as problem:
-            _LOG.warning("%s", problem)
+            _LOG.warning("rocksdb: a reader cannot follow its writer: %s", problem)
             return False
 
     @contextmanager
