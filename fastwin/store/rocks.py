@@ -19,6 +19,7 @@ from fastwin.store.layout import Layout
 from fastwin.store.panestore import PaneStore
 from fastwin.store.records import HISTORY, Block, Meta, Revision, Scan, Step, Written, new_identity
 from fastwin.store.rocksfiles import (
+    NOTHING,
     Held,
     Mark,
     Reader,
@@ -39,17 +40,6 @@ __all__ = ["RocksStore"]
 _LOG = logging.getLogger(__name__)
 _BLOCKS_AT_ONCE, _MERGED_BYTES, _CELLS_AT_ONCE = 1_000, 2**26, 100
 _CATCH_UP_SECONDS = 0.2
-_NOTHING = {
-    "epoch": 0,
-    "watermark": None,
-    "since": None,
-    "complete_from": None,
-    "version": 0,
-    "identity": "",
-    "history": "",
-    "lost": False,
-}
-"""The meta of a store that nothing was ever put into."""
 
 
 class RocksStore(PaneStore, schemes=("rocksdb",)):
@@ -202,7 +192,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
     def _stored(self) -> dict[str, Any]:
         record = self._get(META)
         try:
-            return _NOTHING | ({} if record is None else json.loads(record))
+            return NOTHING | ({} if record is None else json.loads(record))
         except (ValueError, TypeError) as problem:
             raise StoreError(f"rocksdb: {self._path} is damaged: its meta cannot be read: {problem}") from None
 

@@ -16,6 +16,7 @@ from fastwin.machine.files import put_whole
 from fastwin.machine.scratch import Scratch
 
 __all__ = [
+    "NOTHING",
     "Held",
     "Mark",
     "Reader",
@@ -34,6 +35,18 @@ _LOCKED = re.compile(r"lock hold by current process|While lock file: .*: Resourc
 """What RocksDB says of a lock that this process has, or another one."""
 
 _LOG_BYTES = 10 * 2**20
+
+NOTHING = {
+    "epoch": 0,
+    "watermark": None,
+    "since": None,
+    "complete_from": None,
+    "version": 0,
+    "identity": "",
+    "history": "",
+    "lost": False,
+}
+"""The meta of a store that nothing was ever put into."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.lookahead cimport PyObject, fetch_timed, items_of
 
 cdef enum:
-    ROOM = 1 << 16              # elements that are noted before they are accumulated
+    ROOM = 65536                # elements that are noted before they are accumulated
 
 
 cdef object as_index(object i, Py_ssize_t n):
