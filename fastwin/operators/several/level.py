@@ -24,6 +24,7 @@ from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.state.chunks import Chunk
 from fastwin.state.refresh import RepeatedRows
+from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["FillingLevel", "Level", "Part"]
 
@@ -45,11 +46,14 @@ class Level(AlignedOperator):
     A slice is *closed* once the watermark has passed its last millisecond. What comes until then is held here alone;
     when it closes, its rows are merged into the slices of ``fed`` that it lies in. What comes later goes to them as
     well. So each level has in its windows, when they fire, what it would have by itself.
+
+    fed_from: what lies before this bound, ms, is not kept back either: its slices may not lie in those of ``fed``.
     """
 
     def __init__(self, config: Config, slicing: Slicing, keys: KeyTable, accumulators: AccumulatorSet) -> None:
         super().__init__(config, slicing, keys, accumulators)
         self.fed: list[Level] = []
+        self.fed_from = MIN_TIMESTAMP
         self._touched: _Touched = []
 
     @property
@@ -79,8 +83,8 @@ class Level(AlignedOperator):
 
     @property
     def _closed(self) -> int:
-        """The first slice start that is not closed."""
-        return self._slicing.bound_at(within(self.watermark) + 1)
+        """The first start of a slice that is kept back: it is not closed, and lies in one slice of each of ``fed``."""
+        return max(self._slicing.bound_at(within(self.watermark) + 1), self.fed_from)
 
     def feed(self, batch: Batch) -> tuple[list[pa.RecordBatch], NDArray[np.bool_]]:
         """Takes elements, and hands on those of closed slices; returns what fires, and which were late everywhere."""
@@ -153,7 +157,8 @@ class Level(AlignedOperator):
     def _check_inside(self, starts: NDArray[np.int64]) -> None:
         """Raises SpecError where one of the slices at ``starts`` lies in two slices of a level that it feeds.
 
-        Bounds on a grid were compared when it was chosen what feeds what; those of a calendar only of some years.
+        Bounds on a grid were compared when it was chosen what feeds what; those of a calendar only from 1970 on.
+        Elements from before come here as partial results alone.
         """
         some = [level for level in self.fed if level._slicing.bounds is not None]
         if not some:

@@ -19,7 +19,7 @@ from fastwin.operators.config import Config
 from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.operators.heldwindows import HeldWindows, put_together
 from fastwin.operators.protocol import Counters, Fed
-from fastwin.operators.several.feeding import feeders, slicing_of
+from fastwin.operators.several.feeding import fed_from, feeders, slicing_of
 from fastwin.operators.several.level import FillingLevel, Level
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
@@ -66,7 +66,8 @@ class SeveralOperator(WatermarkOperator):
                 level = FillingLevel(own, slicing, longest_gaps_ms[i], self._keys, accumulators)
             self._levels.append(level)
         self._feeders = feeders(windows)
-        for level, feeder in zip(self._levels, self._feeders, strict=True):
+        for level, feeder, first in zip(self._levels, self._feeders, fed_from(windows, self._feeders), strict=True):
+            level.fed_from = first
             if feeder is not None:
                 self._levels[feeder].fed.append(level)
         self._roots = [self._levels[i] for i, feeder in enumerate(self._feeders) if feeder is None]
@@ -229,13 +230,19 @@ class SeveralOperator(WatermarkOperator):
         self._round = None
         self.newest = newest_of(chunks, self.newest)
         for chunk in chunks:
-            if chunk.meta["feeders"] != self._feeders:
-                raise StateError(f"state: its windows fed each other as {chunk.meta['feeders']}, now {self._feeders}")
+            self._check_feeders(chunk.meta["feeders"])
         of_levels = [self._split(chunk) for chunk in chunks]
         for level, parts in zip(self._levels, zip(*of_levels, strict=True), strict=True):
             level.take_chunks(list(parts))
         self.watermark = max([self.watermark, *(level.watermark for level in self._levels)])
         feed_behind(self._accumulators, chunks)
+
+    def _check_feeders(self, saved: list[int | None]) -> None:
+        """Raises StateError where other windows fed each other: what they have handed on is told by that alone."""
+        for level, before, now in zip(self._levels, saved, self._feeders, strict=True):
+            if before != now:
+                fed, feeds = ("elements" if i is None else repr(self._levels[i].window) for i in (before, now))
+                raise StateError(f"state: its windows {level.window!r} were fed by {fed}, now by {feeds}")
 
     def _split(self, chunk: Chunk) -> list[Chunk]:
         """Returns what a chunk has of each level."""
