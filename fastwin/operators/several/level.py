@@ -22,8 +22,6 @@ from fastwin.operators.aligned.slicing import Slicing, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
-from fastwin.state.chunks import Chunk
-from fastwin.state.refresh import RepeatedRows
 from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["FillingLevel", "Level", "Part"]
@@ -60,21 +58,6 @@ class Level(AlignedOperator):
     def window(self) -> str | None:
         """The name of its windows."""
         return self._config.window
-
-    @property
-    def rows(self) -> RowStore:
-        """The rows of its slices."""
-        return self._rows
-
-    @property
-    def kinds(self) -> list[RepeatedRows]:
-        """Its rows of each kind, those of slices first."""
-        return self._kinds()
-
-    @property
-    def changed(self) -> bool:
-        """Whether there are changes that are not saved."""
-        return self._changed()
 
     @property
     def cleaned_at(self) -> int:
@@ -194,14 +177,6 @@ class Level(AlignedOperator):
             return found
         return min(found, self._slicing.bound_after(first) - 1)
 
-    def place_rows(self, in_file: bool) -> int:
-        """Moves its rows to files or back to memory; returns their bytes in files."""
-        return self._place_rows(in_file)
-
-    def in_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Returns slots in the order in which their rows are saved."""
-        return self._saved_order(slots)
-
     def part(
         self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32], unchanged: list[NDArray[np.int32]]
     ) -> Part:
@@ -212,14 +187,6 @@ class Level(AlignedOperator):
         tables, beside = self._tables(kind, slots), self._beside(kind, unchanged)
         ends = [beside.last_end, self._last_end(tables["rows"]) if len(slots) else None]
         return Part(tables | beside.tables, max((end for end in ends if end is not None), default=None))
-
-    def saved(self, slots: NDArray[np.int32]) -> None:
-        """Takes rows as saved."""
-        self._saved(slots)
-
-    def take_chunks(self, chunks: list[Chunk]) -> None:
-        """Takes what chunks that go on from here have of it."""
-        self._apply(chunks)
 
     def _check(self) -> None:
         self._panes._check()

@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.keys import EncodedKeys
-from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.rows.rowstore import HEAD_CELLS
 from fastwin.errors import StateError
 from fastwin.operators.aligned.looking import Slices
@@ -18,14 +17,15 @@ from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.operators.heldwindows import HeldWindows, put_together
+from fastwin.operators.partialrows import add_partial, partial_columns
 from fastwin.operators.protocol import Counters, Fed
 from fastwin.operators.several.feeding import fed_from, feeders, slicing_of
 from fastwin.operators.several.level import FillingLevel, Level
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
-from fastwin.state.reading import newest_of, read_partials
+from fastwin.state.reading import newest_of
 from fastwin.state.refresh import Refresh, Round, in_round, round_bytes
-from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, load_keys, load_rows
+from fastwin.state.rows import fed_meta, feed_behind
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.assigner import WindowAssigner
 
@@ -93,15 +93,10 @@ class SeveralOperator(WatermarkOperator):
     def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
         """Takes what a feeder has made of elements; see ``operators.partials``. There is one for one root alone."""
         (root,) = self._roots
-        wanted = ["start", *cell_names(root.rows, HEAD_CELLS), "elements"]
         dropped = 0
-        for chunk in read_partials(chunks, self._config):
-            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
-            columns = load_rows(chunk.tables, ids, wanted)
+        for columns in partial_columns(chunks, self._config, self._keys, self._accumulators, "start"):
             others = self._accumulators.new_rows()
-            slots = others.fresh(columns["key"], columns["start"])
-            fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
-            renumber_rows(self._accumulators, others, slots)
+            slots = add_partial(self._accumulators, others, columns)
             late = root.take(others, slots, columns["key"], columns["start"])
             self.counters.events += int(columns["elements"].sum())
             dropped += int(columns["elements"][late].sum())
@@ -160,29 +155,29 @@ class SeveralOperator(WatermarkOperator):
         held = sum(level.state_bytes for level in self._levels) - (len(self._levels) - 1) * self._keys.nbytes
         return held + round_bytes(self._round)
 
-    def _place_rows(self, in_file: bool) -> int:
+    def place_rows(self, in_file: bool) -> int:
         return sum(level.place_rows(in_file) for level in self._levels)
 
-    def _changed(self) -> bool:
-        return any(level.changed for level in self._levels)
+    def changed(self) -> bool:
+        return any(level.changed() for level in self._levels)
 
     def snapshot(self) -> bytes:
         """Returns all rows and the watermark."""
         self._round = None
-        return self._write("snapshot", [level.in_order(level.rows.slots()) for level in self._levels])
+        return self._write("snapshot", [level.saved_order(level.kinds()[0].slots()) for level in self._levels])
 
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
         if refresh is None:
             self._round = None
-            return self._write("delta", [level.in_order(level.rows.dirty_slots()) for level in self._levels])
-        kinds = [level.kinds for level in self._levels]
+            return self._write("delta", [level.saved_order(level.kinds()[0].dirty_slots()) for level in self._levels])
+        kinds = [level.kinds() for level in self._levels]
         self._round = in_round(self._round, refresh, self._keys, [rows for some in kinds for rows in some])
         found = self._round.take()
         slots, counts, beside, at = [], [], [], 0
         for level, some in zip(self._levels, kinds, strict=True):
             both = found.changed[at], found.unchanged[at]
-            slots.append(np.concatenate([level.in_order(held) for held in both]))
+            slots.append(np.concatenate([level.saved_order(held) for held in both]))
             counts.append(len(both[0]))
             beside.append(found.unchanged[at + 1 : at + len(some)])
             at += len(some)
@@ -226,7 +221,7 @@ class SeveralOperator(WatermarkOperator):
             level.saved(held)
         return blob
 
-    def _apply(self, chunks: list[Chunk]) -> None:
+    def take_chunks(self, chunks: list[Chunk]) -> None:
         self._round = None
         self.newest = newest_of(chunks, self.newest)
         for chunk in chunks:
@@ -261,7 +256,7 @@ class SeveralOperator(WatermarkOperator):
         for level in self._levels:
             level._check()
             assert level.watermark == self.watermark, "a level has another watermark"
-        self._check_keys(rows for level in self._levels for rows in level.kinds)
+        self._check_keys(rows for level in self._levels for rows in level.kinds())
 
 
 def _downward(roots: list[Level]) -> list[Level]:
