@@ -3,7 +3,7 @@ how they run, save, and restore."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -16,6 +16,7 @@ from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.errors import SpecError, StateError
+from fastwin.machine.threads import ALONE, Threads
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.lateness import Lateness
@@ -62,7 +63,7 @@ class WatermarkOperator(Operator, Protocol):
         """Int64 min: an operator of this kind restores no state, unless it says otherwise."""
         return MIN_TIMESTAMP
 
-    def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
+    def run(self, batch: Batch, each: Threads = ALONE) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns what fires until the end of time."""
         return [*self.process(batch).main, *self.advance_watermark(MAX_TIMESTAMP)]
 

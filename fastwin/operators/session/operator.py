@@ -5,7 +5,7 @@ are due. A timer is set once and looks up the session's end when it goes off, so
 costs nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from fastwin.core.sessions.scan import END_CELL, places_by_time, sessions_of_key
 from fastwin.core.sessions.sessiontable import HEAD_CELLS, SessionTable
 from fastwin.core.sessions.sessiontimers import SessionTimers
 from fastwin.errors import StateError
+from fastwin.machine.threads import ALONE, Threads
 from fastwin.operators.batch import Batch, rows_between
 from fastwin.operators.config import Config
 from fastwin.operators.eventtime import EventTimeOperator
@@ -97,16 +98,15 @@ class SessionOperator(EventTimeOperator):
         self._keys.sweep()
         return fed
 
-    def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
+    def run(self, batch: Batch, each: Threads = ALONE) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns the results of all sessions, in order of their ends.
 
         What process() and a last advance_watermark() give, but key by key where times cannot be put in order. For an
-        operator that has taken none before. each: calls a function with each of some arguments, as ``map`` does, maybe
-        on several threads. threads: how many.
+        operator that has taken none before. each: the threads that take part.
         """
         self.counters.events += len(batch)
-        if (order := order_of(self._config, batch, each, threads)) is not None:
-            found = run_in_order(self._config, self._gap, batch, order, each, threads)
+        if (order := order_of(self._config, batch, each)) is not None:
+            found = run_in_order(self._config, self._gap, batch, order, each)
             self.counters.fired += sum(rows.num_rows for rows in found)
             return found
         elements = KeyOrder(KeyCodec.intern(self._keys, batch.keys), batch.times, self._keys.top)
