@@ -31,7 +31,7 @@ class StateDescriptor:
         it reads as empty, and is removed. None: for ever.
     ttl_time: ``"event"`` or ``"processing"``, the clock that ttl is measured by. In event time, a call happens at the
         last millisecond of its window (with global windows: at the watermark), and state that is over goes when the
-        watermark says so. So it does not depend on how the watermark advances.
+        watermark says so. So it does not depend on how the watermark advances. A late firing does not shorten it.
 
     Raises SpecError for another name, duration or clock. Source: Flink's StateTtlConfig, with updates on write.
     """
@@ -69,7 +69,10 @@ class ValueStateDescriptor(StateDescriptor):
 
 @dataclass(frozen=True)
 class ListStateDescriptor(StateDescriptor):
-    """A list: ``get()``, ``add(value)``, ``add_all(values)``, ``update(values)``, ``clear()``. Merging concatenates."""
+    """A list: ``get()``, ``add(value)``, ``add_all(values)``, ``update(values)``, ``clear()``. Merging concatenates.
+
+    ttl: of the whole list, from the last write to it. In Flink, each value has its own.
+    """
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,8 @@ class MapStateDescriptor(StateDescriptor):
     """A map, which cannot be merged.
 
     ``get``, ``put``, ``put_all``, ``remove``, ``contains``, ``keys``, ``values``, ``items``, ``is_empty``, ``clear``.
+    ttl: of the whole map, from the last write to it. In Flink, each entry has its own: keep the time beside each value,
+    and remove the old ones.
     """
 
 

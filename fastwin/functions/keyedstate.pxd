@@ -3,7 +3,7 @@ cdef class StateHolder:
     cdef Py_ssize_t call        # which one is running
     cdef dict read(self)        # the values of the current window or key; None: there are none
     cdef dict write(self)       # the same, made if need be, and marked as changed
-    cdef tuple born(self, object descriptor)    # the lifetime of state that is written now
+    cdef tuple born(self, object descriptor, tuple kept)    # the lifetime of state that is written now; kept: its last
     cdef bint is_over(self, tuple lifetime) except -1
 
 cdef class State:

@@ -31,7 +31,7 @@ cdef class StateHolder:
     cdef dict write(self):
         raise NotImplementedError
 
-    cdef tuple born(self, object descriptor):
+    cdef tuple born(self, object descriptor, tuple kept):
         raise SpecError(
             f"state {descriptor.name!r}: ttl is for the state of keys, global_state(); that of a window goes with it"
         )
@@ -69,8 +69,9 @@ cdef class State:
             if self.lifetime in values:     # of an earlier version of the code
                 del values[self.lifetime]
             return values
-        born = self.holder.born(self.descriptor)
         self.expire()
+        values = self.holder.read()
+        born = self.holder.born(self.descriptor, None if values is None else values.get(self.lifetime))
         values = self.holder.write()
         values[self.lifetime] = born
         return values

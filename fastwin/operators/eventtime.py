@@ -3,7 +3,7 @@ how they run, save, and restore."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -16,6 +16,7 @@ from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.errors import SpecError, StateError
+from fastwin.machine.threads import ALONE, Threads
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.lateness import Lateness
@@ -62,7 +63,7 @@ class WatermarkOperator(Operator, Protocol):
         """Int64 min: an operator of this kind restores no state, unless it says otherwise."""
         return MIN_TIMESTAMP
 
-    def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
+    def run(self, batch: Batch, each: Threads = ALONE) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns what fires until the end of time."""
         return [*self.process(batch).main, *self.advance_watermark(MAX_TIMESTAMP)]
 
@@ -106,9 +107,9 @@ class WatermarkOperator(Operator, Protocol):
 
     def place(self, in_file: bool) -> int:
         """Moves keys and rows to files or back to memory; returns their bytes in files."""
-        return self._keys.place(in_file) + self._place_rows(in_file)
+        return self._keys.place(in_file) + self.place_rows(in_file)
 
-    def _place_rows(self, in_file: bool) -> int:
+    def place_rows(self, in_file: bool) -> int:
         """Moves all but the keys; returns the bytes that are in files. Nothing else is known to move."""
         return 0
 
@@ -120,10 +121,10 @@ class WatermarkOperator(Operator, Protocol):
         if self.counters.events or self.state_rows or self.watermark != MIN_TIMESTAMP:
             raise StateError("restore: the operator has run already")
 
-    def _changed(self) -> bool:
+    def changed(self) -> bool:
         """Whether there are changes that are not saved."""
 
-    def _apply(self, chunks: list[Chunk]) -> None:
+    def take_chunks(self, chunks: list[Chunk]) -> None:
         """Takes chunks that go on from here."""
 
     def restore(self, chunks: list[bytes], forget_watermark: bool = False) -> None:
@@ -133,11 +134,11 @@ class WatermarkOperator(Operator, Protocol):
 
     def apply(self, chunks: list[bytes]) -> None:
         """Takes deltas of an operator that went on from this one's last chunk."""
-        self.chain.check_saved(self.watermark, self._changed())
+        self.chain.check_saved(self.watermark, self.changed())
         self._take(read_chunks(chunks, self._config, self.chain, deltas=True))
 
     def _take(self, chunks: list[Chunk]) -> None:
-        self._apply(chunks)
+        self.take_chunks(chunks)
 
     def _check_keys(self, kinds: Iterable[RepeatedRows]) -> None:
         """Raises AssertionError where a key has no row. kinds: all that the state is made of."""
@@ -159,7 +160,7 @@ class EventTimeOperator(WatermarkOperator, Protocol):
 
     def _take(self, chunks: list[Chunk]) -> None:
         self._round = None
-        self._apply(chunks)
+        self.take_chunks(chunks)
         feed_behind(self._accumulators, chunks)
 
     def _take_progress(self, chunks: list[Chunk]) -> bool:
@@ -198,10 +199,10 @@ class EventTimeOperator(WatermarkOperator, Protocol):
     def _last_end(self, rows: pa.Table) -> int:
         """Returns the last end of a window that rows of a chunk, at least one, are part of."""
 
-    def _saved(self, slots: NDArray[np.int32]) -> None:
+    def saved(self, slots: NDArray[np.int32]) -> None:
         """Takes rows as saved."""
 
-    def _kinds(self) -> list[RepeatedRows]:
+    def kinds(self) -> list[RepeatedRows]:
         """Returns the rows of each kind, those of windows first."""
         return [self._rows]
 
@@ -212,24 +213,24 @@ class EventTimeOperator(WatermarkOperator, Protocol):
     def snapshot(self) -> bytes:
         """Returns all rows and the watermark."""
         self._round = None
-        return self._save("snapshot", self._saved_order(self._rows.slots()))
+        return self._save("snapshot", self.saved_order(self._rows.slots()))
 
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
         if refresh is None:
             self._round = None
-            return self._save("delta", self._saved_order(self._rows.dirty_slots()))
+            return self._save("delta", self.saved_order(self._rows.dirty_slots()))
         found = self._repeated(refresh)
-        changed, unchanged = self._saved_order(found.changed[0]), self._saved_order(found.unchanged[0])
+        changed, unchanged = self.saved_order(found.changed[0]), self.saved_order(found.unchanged[0])
         told = {"refreshed": found.groups, "changed": len(changed)}
         return self._save("delta", np.concatenate([changed, unchanged]), refresh, found.unchanged[1:], **told)
 
     def _repeated(self, refresh: Refresh) -> Repeated:
         """Returns which rows a delta writes."""
-        self._round = in_round(self._round, refresh, self._keys, self._kinds())
+        self._round = in_round(self._round, refresh, self._keys, self.kinds())
         return self._round.take()
 
-    def _saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+    def saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         """Returns slots in the order in which their rows are saved."""
         return row_order(self._keys, self._rows, slots)
 
@@ -261,7 +262,7 @@ class EventTimeOperator(WatermarkOperator, Protocol):
             refresh=refresh,
             **more,
         )
-        self._saved(slots)
+        self.saved(slots)
         return blob
 
 
@@ -279,15 +280,15 @@ class PanesOperator(EventTimeOperator, Protocol):
     def _rows(self) -> RowStore:
         return self._panes.rows
 
-    def _place_rows(self, in_file: bool) -> int:
+    def place_rows(self, in_file: bool) -> int:
         return self._panes.place(in_file)
 
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
         rows, cells = self._panes.rows, {"start": START_CELL}
         return save_rows(self._config.codec, self._keys, self._accumulators, rows, slots, cells, HEAD_CELLS)
 
-    def _changed(self) -> bool:
+    def changed(self) -> bool:
         return len(self._panes.rows.dirty_slots()) > 0
 
-    def _saved(self, slots: NDArray[np.int32]) -> None:
+    def saved(self, slots: NDArray[np.int32]) -> None:
         self._panes.rows.clear_dirty()

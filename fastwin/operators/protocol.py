@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.keys import EncodedKeys
+from fastwin.machine.threads import ALONE, Threads
 from fastwin.operators.batch import Batch
 from fastwin.operators.heldwindows import HeldWindows
 from fastwin.state.chain import Chain
@@ -77,11 +77,10 @@ class Operator(Protocol):
         SpecError where rows themselves are needed.
         """
 
-    def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
+    def run(self, batch: Batch, each: Threads = ALONE) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns what fires until the end of time.
 
-        For an operator that has taken none before. each: calls a function with each of some arguments, as ``map`` does,
-        maybe on several threads. threads: how many.
+        For an operator that has taken none before. each: the threads that take part.
         """
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from fastwin.columns.decoding import take_rows, within_reach
 from fastwin.core.memory.gather import take
+from fastwin.machine.threads import ALONE, Threads
 from fastwin.operators.batch import Batch
 from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.operators.protocol import Operator
@@ -44,13 +45,12 @@ _WHOLE_ROWS = 1 << 23
 _WHOLE_BYTES = 1 << 30
 
 
-def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = None, threads: int = 1) -> Result:
+def run(spec: SpecBuilder, data: Any, each: Threads = ALONE, plan: Plan | None = None) -> Result:
     """Runs a spec over a bounded input and ends with the watermark at int64 max; see ``WindowSpec.run``.
 
-    each, threads: what sessions of some keys at a time are made with; see ``Operator.run``. plan: the spec's for this
-    input, if there is one already.
+    each: see ``Operator.run``. plan: the spec's for this input, if there is one already.
     """
-    stream = _Bounded(spec, each, plan, threads)
+    stream = _Bounded(spec, each, plan)
     stream.advance_processing_time()
     fed = stream.process(data)
     end = stream.advance_watermark(MAX_TIMESTAMP)
@@ -63,7 +63,7 @@ def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = 
 def open_bounded(plan: Plan) -> Stream:
     """Opens a stream that is given everything in one call of ``process``, and ends with the watermark at int64 max; see
     ``run``, which does so."""
-    return _Bounded(plan.spec, map, plan, 1)
+    return _Bounded(plan.spec, ALONE, plan)
 
 
 class _Bounded(Stream):
@@ -73,9 +73,9 @@ class _Bounded(Stream):
     state stays as small as that of a stream. Those of the general operator wait for the end, which user code may see.
     """
 
-    def __init__(self, spec: SpecBuilder, each: Callable, plan: Plan | None, threads: int) -> None:
+    def __init__(self, spec: SpecBuilder, each: Threads, plan: Plan | None) -> None:
         super().__init__(spec, plan=plan)
-        self._each, self._threads = each, threads
+        self._each = each
 
     def _feed(
         self, operator: Operator, parts: list[tuple[pa.RecordBatch, np.ndarray]], late: list[pa.RecordBatch]
@@ -88,7 +88,7 @@ class _Bounded(Stream):
             operator = new_operator(plan)
             self._take_plan(plan, operator)
         if operator.takes_whole and (whole := _whole(self._plan, parts)) is not None:
-            return operator.run(whole, self._each, self._threads)
+            return operator.run(whole, self._each)
         filled = [part for part in parts if len(part[1])]
         if is_divided(plan, filled):
             found = list(run_divided(plan, filled))

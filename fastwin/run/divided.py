@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain, pairwise
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastwin.core.panes.division import most_shares
 from fastwin.core.panes.slices import extent
+from fastwin.machine.threads import ALONE, Threads
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
 from fastwin.run.fresh import new_groups
@@ -39,20 +40,19 @@ _ROOM = 0.75
 _DIVIDED_ROWS, _CACHED_GROUPS = 100_000, 1 << 19
 
 
-def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable = map) -> Iterator[pa.RecordBatch]:
+def run_divided(plan: Plan, parts: list[Part], each: Threads = ALONE) -> Iterator[pa.RecordBatch]:
     """Yields results in order of their ends.
 
-    plan: of GroupsOperator. parts: all elements; none is empty. each: calls a function with each of some arguments, as
-    ``map`` does, maybe on several threads.
+    plan: of GroupsOperator. parts: all elements; none is empty. each: the threads that take part.
     """
     if not parts:
         return
     extents = list(each(lambda part: extent(part[1]), parts))
     whole = new_groups(plan)
     whole.expect(min(first for first, _ in extents), max(last for _, last in extents))
-    if threads > 1:
+    if each.count > 1:
         groups = number_of_groups(plan, parts)
-        if (ranges := row_ranges(plan, parts, groups, threads)) is not None:
+        if (ranges := row_ranges(plan, parts, groups, each.count)) is not None:
             first, *others = each(lambda batches: _fed(whole.fresh(_room(groups)), batches), ranges)
             others.reverse()
             while others:  # each goes when its groups are there
@@ -70,7 +70,7 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
         free.append(operator)
         return fired
 
-    if threads > 1 and (ranges := window_ranges(plan, whole, parts, groups, threads, each)) is not None:
+    if each.count > 1 and (ranges := window_ranges(plan, whole, parts, groups, each)) is not None:
         room = _room(groups / len(ranges))
         yield from chain.from_iterable(each(lambda batches: run_batches(batches, room), ranges))
         return
@@ -82,7 +82,7 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
         if not here:
             continue
         near = some[slice(*np.searchsorted(some, [since, until]))]
-        count = min(max(threads, len(near) * before[-1] // len(some) // _SHARE_ROWS), most_shares // 2)
+        count = min(max(each.count, len(near) * before[-1] // len(some) // _SHARE_ROWS), most_shares // 2)
         cuts = whole.cuts_of(near, count)
         # No name for the batches: they are gone once they have been copied.
         shares = whole.divided(

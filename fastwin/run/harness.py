@@ -248,6 +248,7 @@ class WindowHarness:
         if self._stream is None:
             raise StateError("WindowHarness: restore() before the first element needs the schema= of the elements")
         self._stream.restore(saved, forget_watermark=forget_watermark)
+        self._clock = self._stream.processing_time
         self._dropped_before = 0
         self._operator.firing.causes = []
         self._stream.check_invariants()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from fastwin.columns.checking import Checked
 from fastwin.columns.decoding import within_reach
 from fastwin.columns.units import warn_of_unit
 from fastwin.machine.memory import keep_freed
+from fastwin.machine.threads import Threads
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.kept.atonce import RowsOfSide, all_pairs
 from fastwin.operators.kept.pieces import MOST_BYTES
@@ -49,7 +50,7 @@ def run_join(bound: Bound, tables: tuple[pa.Table, pa.Table], threads: int) -> R
     checked = [(side, part) for side, table in enumerate(tables) for part in _checked(bound, side, table)]
     inputs = [(side, (good.rows, good.times)) for side, good in checked]
     with each_on(threads) as each:
-        shares = _divided(plan, bound, inputs, threads, each)
+        shares = _divided(plan, bound, inputs, each)
         found = list(each(lambda share: _joined(plan, bound, share), shares))
     result = plan.result([rows for share in found for rows in share], [], [], {})
     sides, source = bound.late_sides(result.late), Source(bound.spec.keys, None)
@@ -66,20 +67,18 @@ def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Checked]:
         yield good
 
 
-def _divided(
-    plan: Plan, bound: Bound, inputs: list[_Input], threads: int, each: Callable
-) -> Sequence[Iterable[_Input]]:
+def _divided(plan: Plan, bound: Bound, inputs: list[_Input], each: Threads) -> Sequence[Iterable[_Input]]:
     """Returns the inputs of each share: so many are joined at a time."""
     ending, rows = plan.spec.ending, sum(len(times) for _, (_, times) in inputs)
     assert isinstance(ending, JoinEnding)
     # A function of the user's is called on one thread, in the order of windows.
-    if threads == 1 or rows < max(_FEW_ROWS, 1) or ending.function is not None:
+    if each.count == 1 or rows < max(_FEW_ROWS, 1) or ending.function is not None:
         return [inputs]
-    if _is_at_once(plan) and (bounds := _bounds_of_shares(plan.slicing(), inputs, threads)):
+    if _is_at_once(plan) and (bounds := _bounds_of_shares(plan.slicing(), inputs, each.count)):
         return [_between(inputs, first, last) for first, last in itertools.pairwise([None, *bounds, None])]
     if not plan.spec.keys:
         return [inputs]
-    shares = -(-min(max(rows // _SHARE_ROWS, 1), MOST_SHARES) // threads) * threads
+    shares = -(-min(max(rows // _SHARE_ROWS, 1), MOST_SHARES) // each.count) * each.count
     divided = list(each(lambda one: places_of_shares(bound.keys(one[0], one[1][0]), bound.spec.keys, shares), inputs))
     return [_at(inputs, [places[share] for places in divided]) for share in range(shares)]
 

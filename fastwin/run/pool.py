@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from fastwin.machine.threads import ALONE, Threads
+
 __all__ = ["each_on"]
 
 # How many threads there are, and they. At most one entry is kept: those that no run has now.
@@ -19,19 +21,19 @@ os.register_at_fork(after_in_child=_kept.clear)  # where no threads are
 
 
 @contextmanager
-def each_on(threads: int) -> Iterator[Callable[..., Iterable]]:
-    """Yields what calls a function with each of some arguments on so many threads, the caller's included.
+def each_on(threads: int) -> Iterator[Threads]:
+    """Yields so many threads, the caller's included.
 
-    It is called as ``map``, and returns what the calls do, in order, when all are over; on one thread it is ``map``.
+    They return what the calls do, in order, when all are over; one thread does what ``map`` does.
     Where calls fail, those that have not begun are left out; of several errors it is the one of the first call, or what
     interrupts. Threads of a run that fails end with it.
     """
     if threads == 1:
-        yield map
+        yield ALONE
         return
     others = _taken(threads - 1)
     try:
-        yield partial(_each, others[1], threads - 1)
+        yield Threads(threads, partial(_each, others[1], threads - 1))
     except BaseException:
         others[1].shutdown(cancel_futures=True)
         raise

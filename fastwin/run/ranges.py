@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastwin.core.panes.sessiongroups import are_in_order
+from fastwin.machine.threads import Threads
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
 from fastwin.run.planner import Plan
@@ -41,7 +42,7 @@ def row_ranges(plan: Plan, parts: list[Part], groups: float, threads: int) -> li
 
 
 def window_ranges(
-    plan: Plan, whole: GroupsOperator, parts: list[Part], groups: float, threads: int, each: Callable
+    plan: Plan, whole: GroupsOperator, parts: list[Part], groups: float, each: Threads
 ) -> list[Iterator[Batch]] | None:
     """Returns the elements of some windows, then those of later ones; None: to divide them by key as well is better.
 
@@ -50,10 +51,10 @@ def window_ranges(
     """
     if not all(each(lambda part: are_in_order(part[1]), parts)):
         return None
-    count = max(_PER_THREAD * threads, int(_places(parts)[-1]) // _RANGE_ROWS)
+    count = max(_PER_THREAD * each.count, int(_places(parts)[-1]) // _RANGE_ROWS)
     some = times_from_all_over(parts, _WINDOW_TIMES)
     most = largest_window(whole, some)
-    if most * _BUSY * threads > 1 or most * groups > _RANGE_GROUPS:
+    if most * _BUSY * each.count > 1 or most * groups > _RANGE_GROUPS:
         return None
     cuts = np.unique(whole.cuts_of(some, count))
     bounds = [np.searchsorted(times, cuts) for _, times in parts]

@@ -23,6 +23,7 @@ from fastwin.columns.units import warn_of_unit
 from fastwin.core.panes.slices import extent
 from fastwin.errors import BadRowError, SpecError
 from fastwin.machine.memory import keep_freed
+from fastwin.machine.threads import Threads
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.run import planner
@@ -87,7 +88,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         return run(spec, table, plan=plan) if found is None else found
     if runs_whole(plan, table):
         with each_on(threads) as each:
-            return run(spec, table, each, plan, threads)
+            return run(spec, table, each, plan)
     table = conform(table, plan.input_schema)
     if has_small_chunks(table):
         table = table.combine_chunks()
@@ -113,9 +114,9 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         if few is not None:
             results = _run_by_pieces(plan, pieces, each)
         elif plan.operator == GroupsOperator.name:
-            results = list(run_divided(plan, [(piece.rows, piece.times) for piece in pieces], threads, each))
+            results = list(run_divided(plan, [(piece.rows, piece.times) for piece in pieces], each))
         else:
-            results = _run_by_keys(plan, pieces, threads, each)
+            results = _run_by_keys(plan, pieces, each)
     return replace(plan.result(results, [], diverted, {}), bad_dropped=sum(piece.dropped for piece in checked))
 
 
@@ -241,9 +242,9 @@ def _run_by_pieces(plan: Plan, pieces: list[_Piece], each: Callable) -> list[pa.
     return run_pieces(operator, each(alone, range(len(pieces))), firsts[:-1], operator.absorb)
 
 
-def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, each: Callable) -> list[pa.RecordBatch]:
+def _run_by_keys(plan: Plan, pieces: list[_Piece], each: Threads) -> list[pa.RecordBatch]:
     """Runs the elements of some of the keys after those of others: all of a key on one thread."""
-    shares = max(threads, min(sum(len(piece.times) for piece in pieces) // _KEYED_ROWS, MOST_SHARES))
+    shares = max(each.count, min(sum(len(piece.times) for piece in pieces) // _KEYED_ROWS, MOST_SHARES))
 
     divided = list(each(lambda piece: places_of_shares(piece.rows, plan.spec.keys, shares), pieces))
 

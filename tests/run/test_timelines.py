@@ -151,6 +151,17 @@ def test_processing_time_goes_by_the_clock():
         clock.timeline(pa.table({"k": ["a"]}))
 
 
+def test_a_restored_harness_goes_on_at_the_time_of_its_state():
+    clock = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
+    harness = WindowHarness(clock)
+    harness.push({"k": "a"})
+    harness.advance_processing_time(24)
+    restored = WindowHarness(clock, pa.schema([("k", pa.string())]))
+    restored.restore(harness.snapshot())
+    restored.push({"k": "a"})
+    assert restored.timeline().entries == (Arrived(("a",), 24),)
+
+
 def test_rows_without_a_time_and_in_no_window():
     spec = BASE.bad_rows("drop").window(fw.SlidingEventTimeWindows.of(5, 10)).aggregate(n=fw.Count())
     rows = pa.table({"k": ["a", "a", "a"], "ts": pa.array([None, 7, 2], pa.int64())})

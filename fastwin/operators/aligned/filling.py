@@ -160,11 +160,11 @@ class FillingOperator(AlignedOperator):
         """Bytes allocated."""
         return super().state_bytes + self._marks.nbytes
 
-    def _changed(self) -> bool:
-        return super()._changed() or len(self._marks.rows.dirty_slots()) > 0
+    def changed(self) -> bool:
+        return super().changed() or len(self._marks.rows.dirty_slots()) > 0
 
-    def _kinds(self) -> list[RepeatedRows]:
-        return [*super()._kinds(), self._marks.rows]
+    def kinds(self) -> list[RepeatedRows]:
+        return [*super().kinds(), self._marks.rows]
 
     def _beside(self, kind: Literal["snapshot", "delta"], unchanged: list[NDArray[np.int32]]) -> Beside:
         rows = self._marks.rows
@@ -175,12 +175,12 @@ class FillingOperator(AlignedOperator):
         last = self._gone(int(rows.starts(slots).max())) if len(slots) else None
         return Beside({"mark_keys": saved["keys"], "marks": saved["rows"]}, len(slots), last)
 
-    def _saved(self, slots: NDArray[np.int32]) -> None:
-        super()._saved(slots)
+    def saved(self, slots: NDArray[np.int32]) -> None:
+        super().saved(slots)
         self._marks.rows.clear_dirty()
 
-    def _apply(self, chunks: list[Chunk]) -> None:
-        super()._apply(chunks)
+    def take_chunks(self, chunks: list[Chunk]) -> None:
+        super().take_chunks(chunks)
         rows = self._marks.rows
         for chunk in chunks:
             ids = load_keys(self._config.codec, self._keys, chunk.tables["mark_keys"])

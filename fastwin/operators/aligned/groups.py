@@ -234,10 +234,10 @@ class GroupsOperator(WatermarkOperator):
     def look(self, key: EncodedKeys | None = None) -> HeldWindows:
         raise _no_state("look")
 
-    def _changed(self) -> bool:
+    def changed(self) -> bool:
         return len(self._table) > 0
 
-    def _apply(self, chunks: list[Chunk]) -> None:
+    def take_chunks(self, chunks: list[Chunk]) -> None:
         raise _no_state("apply")
 
     @property

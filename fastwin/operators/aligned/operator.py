@@ -32,12 +32,12 @@ from fastwin.operators.config import Config
 from fastwin.operators.eventtime import PanesOperator, WatermarkOperator
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.lateness import Lateness, split
+from fastwin.operators.partialrows import add_partial, partial_columns
 from fastwin.operators.parts import FIRST_COPIES, next_copies
 from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.narrow import column_of
-from fastwin.state.reading import read_partials
 from fastwin.state.refresh import round_bytes
 from fastwin.state.rows import cell_names, fill_rows, load_keys, load_rows, some_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -140,12 +140,9 @@ class AlignedOperator(PanesOperator):
 
         Returns the results of windows that have passed and fire again, each once, and how many elements were late.
         """
-        wanted = ["start", *cell_names(self._panes.rows, HEAD_CELLS), "elements"]
         slicing, late, main = self._slicing, 0, []
         touched: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
-        for chunk in read_partials(chunks, self._config):
-            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
-            columns = load_rows(chunk.tables, ids, wanted)
+        for columns in partial_columns(chunks, self._config, self._keys, self._accumulators, "start"):
             slicing.cover(columns["start"])
             kept = columns["start"] >= self._first_kept
             self.counters.events += int(columns["elements"].sum())
@@ -153,8 +150,7 @@ class AlignedOperator(PanesOperator):
             columns = some_rows(columns, kept)
             keys, starts = columns["key"], columns["start"]
             others = self._accumulators.new_rows()
-            slots = others.fresh(keys, starts)
-            fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
+            slots = add_partial(self._accumulators, others, columns)
             self._merge(keys, starts, others, slots)
             if slicing.shared and len(slots):
                 self._slider.absorb(others, slots)
@@ -174,6 +170,7 @@ class AlignedOperator(PanesOperator):
         starts = rows.starts(slots)
         self._slicing.cover(starts)
         ids = KeyCodec.intern(self._keys, KeyCodec.encoded(other._keys, rows.keys(slots)))
+        renumber_rows(self._accumulators, rows, slots)
         self._merge(ids, starts, rows, slots)
         self._keys.sweep()
         return []
@@ -182,7 +179,6 @@ class AlignedOperator(PanesOperator):
         self, ids: NDArray[np.int32], starts: NDArray[np.int64], others: RowStore, slots: NDArray[np.int32]
     ) -> None:
         """Merges rows that were put together elsewhere into the rows of their slices."""
-        renumber_rows(self._accumulators, others, slots)
         self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(ids, starts), others, slots)
 
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
@@ -354,8 +350,8 @@ class AlignedOperator(PanesOperator):
         slicing, accumulators = self._slicing, self._accumulators
         return held_windows(self._config, self._keys, accumulators, slicing, parts, self.watermark, self._lateness)
 
-    def _place_rows(self, in_file: bool) -> int:
-        return super()._place_rows(in_file) + self._slider.place(in_file)
+    def place_rows(self, in_file: bool) -> int:
+        return super().place_rows(in_file) + self._slider.place(in_file)
 
     @property
     def state_bytes(self) -> int:
@@ -366,7 +362,7 @@ class AlignedOperator(PanesOperator):
     def _last_end(self, rows: pa.Table) -> int:
         return self._slicing.last_end(pc.max(rows["start"]).as_py())
 
-    def _apply(self, chunks: list[Chunk]) -> None:
+    def take_chunks(self, chunks: list[Chunk]) -> None:
         rows = self._panes.rows
         wanted = ["start", *cell_names(rows, HEAD_CELLS)]
         self._quiet_until = MIN_TIMESTAMP
@@ -401,4 +397,4 @@ class AlignedOperator(PanesOperator):
         self._slider._check()
         kept = self._first_kept
         assert all(start >= kept for start in self._panes.starts()), "a slice of cleaned windows is still there"
-        self._check_keys(self._kinds())
+        self._check_keys(self.kinds())

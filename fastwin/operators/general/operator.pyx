@@ -110,7 +110,7 @@ cdef class GeneralOperator(Effects):
         """Refuses partial results: user code sees elements."""
         raise SpecError("merge: only aligned and session windows take partial results")
 
-    def run(self, batch, each=map, threads=1):
+    def run(self, batch, each=map):
         """Takes all elements that there will ever be, and returns what fires until the end of time."""
         return [*self.process(batch).main, *self.advance_watermark(MAX_TIME)]
 

@@ -141,9 +141,14 @@ cdef class KeyStates(StateHolder):
             raise SpecError(f"state {name!r}: these windows pass with the clock; a ttl takes ttl_time='processing'")
         return last_ms(window)
 
-    cdef tuple born(self, object descriptor):
+    cdef tuple born(self, object descriptor, tuple kept):
         cdef bint event = descriptor.ttl_time == "event"
-        lifetime = Lifetime(self.now(descriptor.name, event), descriptor.ttl_ms, event)
+        cdef ts_t written = self.now(descriptor.name, event)
+        if kept is not None and written != NO_TIME:
+            last = Lifetime(*kept)
+            if last.event == event:
+                written = max(written, last.written)    # windows may fire in another order than they end
+        lifetime = Lifetime(written, descriptor.ttl_ms, event)
         self.state.lifetimes[event].look_at(self.key, lifetime.end)
         return tuple(lifetime)
 

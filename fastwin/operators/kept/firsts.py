@@ -244,7 +244,7 @@ class FirstsOperator(PanesOperator):
     def _last_end(self, rows: pa.Table) -> int:
         return self._firsts.last_end(pc.max(rows["start"]).as_py())
 
-    def _apply(self, chunks: list[Chunk]) -> None:
+    def take_chunks(self, chunks: list[Chunk]) -> None:
         rows = self._panes.rows
         self._take_progress(chunks)
         wanted = ["start", *cell_names(rows, HEAD_CELLS)]
@@ -263,4 +263,4 @@ class FirstsOperator(PanesOperator):
 
     def _check(self) -> None:
         self._panes._check()
-        self._check_keys(self._kinds())
+        self._check_keys(self.kinds())

@@ -270,7 +270,7 @@ class RowsOperator(EventTimeOperator):
         self._keys.sweep()
         return found
 
-    def _place_rows(self, in_file: bool) -> int:
+    def place_rows(self, in_file: bool) -> int:
         return self._pruner.place(in_file)
 
     @property
@@ -298,14 +298,14 @@ class RowsOperator(EventTimeOperator):
         self._pruner.prune(more=True)
         return super().delta(refresh)
 
-    def _kinds(self) -> list[RepeatedRows]:
+    def kinds(self) -> list[RepeatedRows]:
         return [self._by_arrival]
 
     def _repeated(self, refresh: Refresh) -> Repeated:
         found, places = super()._repeated(refresh), self._by_arrival.places
         return found._replace(changed=[places(found.changed[0])], unchanged=[places(found.unchanged[0])])
 
-    def _saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+    def saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         return slots  # in which they arrived
 
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
@@ -325,13 +325,13 @@ class RowsOperator(EventTimeOperator):
     def _last_end(self, rows: pa.Table) -> int:
         return self._slicing.last_end(pc.max(rows["start"]).as_py())
 
-    def _changed(self) -> bool:
+    def changed(self) -> bool:
         return len(self._kept.dirty_slots()) > 0
 
-    def _saved(self, slots: NDArray[np.int32]) -> None:
+    def saved(self, slots: NDArray[np.int32]) -> None:
         self._kept.clear_dirty()
 
-    def _apply(self, chunks: list[Chunk]) -> None:
+    def take_chunks(self, chunks: list[Chunk]) -> None:
         fresh = self._take_progress(chunks)
         for chunk in chunks:
             self._slicing.cover(column_of(chunk.tables, "rows", "start"))

@@ -20,6 +20,7 @@ from fastwin.core.panes.grouptable import head_cells
 from fastwin.core.panes.sessiongroups import SessionGroups, are_in_order
 from fastwin.core.panes.slices import most_slices, order_by_slice
 from fastwin.core.sessions.scan import order_by_time
+from fastwin.machine.threads import ALONE, Threads
 from fastwin.operators.batch import Batch, rows_at, rows_between
 from fastwin.operators.config import Config
 from fastwin.spec.resultcolumns import WINDOW_END
@@ -37,33 +38,32 @@ _FIRST, _LATER = 12, 11
 _Heads = tuple[NDArray[np.int64], list[tuple]]
 
 
-def order_of(config: Config, batch: Batch, each: Callable = map, threads: int = 1) -> NDArray[np.int64] | None:
+def order_of(config: Config, batch: Batch, each: Threads = ALONE) -> NDArray[np.int64] | None:
     """Returns the order in which ``run_in_order`` takes the elements of a batch, int64[n], or none, int64[0], where
     they are in order of time already; None where it does not take them.
 
     It takes keys without nulls, no text that threads would share, and times that are in order. Where they are not, but
     near each other, it takes keys that are numbers: text is slow to copy; and not on threads if results ask for the
-    order of arrival, which is not that of the parts then. each, threads: see ``run_in_order``.
+    order of arrival, which is not that of the parts then. each: the threads that take part.
     """
     if isinstance(batch.keys, DictionaryKeys) or batch.keys[-1] is not None:
         return None
-    if threads > 1 and any(len(column) == 3 for column in batch.columns):
+    if each.count > 1 and any(len(column) == 3 for column in batch.columns):
         return None
-    cuts = _cuts(len(batch), threads)
+    cuts = _cuts(len(batch), each.count)
     if all(each(lambda first, stop: are_in_order(batch.times[max(first - 1, 0) : stop]), cuts, cuts[1:])):
         return np.zeros(0, np.int64)
-    if len(batch.keys) != 2 or (threads > 1 and batch.arrival is not None):
+    if len(batch.keys) != 2 or (each.count > 1 and batch.arrival is not None):
         return None
-    return order_by_time(batch.times, each, threads)
+    return order_by_time(batch.times, each, each.count)
 
 
 def run_in_order(
-    config: Config, gap_ms: int, batch: Batch, order: NDArray[np.int64], each: Callable = map, threads: int = 1
+    config: Config, gap_ms: int, batch: Batch, order: NDArray[np.int64], each: Threads = ALONE
 ) -> list[pa.RecordBatch]:
     """Returns the results of all sessions, in order of their ends.
 
-    order: of the elements, see ``order_of``. each: calls a function with each of some arguments, as ``map`` does, maybe
-    on several threads. Each of ``threads`` takes a part of the time.
+    order: of the elements, see ``order_of``. each: the threads that take part; each of them takes a part of the time.
     """
 
     def run_part(first: int, stop: int) -> _Part:
@@ -71,7 +71,7 @@ def run_in_order(
         part.run(first, stop)
         return part
 
-    cuts = _cuts(len(batch), threads, _FIRST, _LATER)
+    cuts = _cuts(len(batch), each.count, _FIRST, _LATER)
     first, *others = each(run_part, cuts, cuts[1:])
     results = [rows for _, rows in first.pieces]
     for part in others:

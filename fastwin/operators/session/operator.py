@@ -5,7 +5,7 @@ are due. A timer is set once and looks up the session's end when it goes off, so
 costs nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from fastwin.columns.buffers import aligned, in_one
 from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.columns.values import ValueColumn
-from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyorder import KeyOrder
 from fastwin.core.memory.ordering import unique
 from fastwin.core.panes.slices import all_within
@@ -25,11 +24,13 @@ from fastwin.core.sessions.scan import END_CELL, places_by_time, sessions_of_key
 from fastwin.core.sessions.sessiontable import HEAD_CELLS, SessionTable
 from fastwin.core.sessions.sessiontimers import SessionTimers
 from fastwin.errors import StateError
+from fastwin.machine.threads import ALONE, Threads
 from fastwin.operators.batch import Batch, rows_between
 from fastwin.operators.config import Config
 from fastwin.operators.eventtime import EventTimeOperator
 from fastwin.operators.heldwindows import HeldWindows, end_firings, in_rows, slots_of_key
 from fastwin.operators.lateness import Lateness, coalesced_order
+from fastwin.operators.partialrows import add_partial, partial_columns
 from fastwin.operators.parts import FIRST_COPIES, next_copies
 from fastwin.operators.protocol import Counters, Fed
 from fastwin.operators.session.inorder import order_of, run_in_order
@@ -37,7 +38,6 @@ from fastwin.operators.session.placedresults import PlacedResults
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import START_CELL, key_order
-from fastwin.state.reading import read_partials
 from fastwin.state.refresh import round_bytes
 from fastwin.state.rows import cell_names, fill_rows, key_rows, load_keys, load_rows, row_blocks, save_rows, some_rows
 from fastwin.times import MIN_TIMESTAMP
@@ -98,16 +98,15 @@ class SessionOperator(EventTimeOperator):
         self._keys.sweep()
         return fed
 
-    def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
+    def run(self, batch: Batch, each: Threads = ALONE) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns the results of all sessions, in order of their ends.
 
         What process() and a last advance_watermark() give, but key by key where times cannot be put in order. For an
-        operator that has taken none before. each: calls a function with each of some arguments, as ``map`` does, maybe
-        on several threads. threads: how many.
+        operator that has taken none before. each: the threads that take part.
         """
         self.counters.events += len(batch)
-        if (order := order_of(self._config, batch, each, threads)) is not None:
-            found = run_in_order(self._config, self._gap, batch, order, each, threads)
+        if (order := order_of(self._config, batch, each)) is not None:
+            found = run_in_order(self._config, self._gap, batch, order, each)
             self.counters.fired += sum(rows.num_rows for rows in found)
             return found
         elements = KeyOrder(KeyCodec.intern(self._keys, batch.keys), batch.times, self._keys.top)
@@ -179,7 +178,9 @@ class SessionOperator(EventTimeOperator):
         sessions that have passed and fire again, each once, and how many elements were late.
         """
         main: list[pa.RecordBatch] = []
-        parts = [self._load_partial(chunk) for chunk in read_partials(chunks, self._config)]
+        parts = list(partial_columns(chunks, self._config, self._keys, self._accumulators, "start", "end"))
+        if any((part["end"] <= part["start"]).any() for part in parts):
+            raise StateError("state: a partial session is empty")
         elements = np.concatenate([part["elements"] for part in parts] or [np.zeros(0, np.int64)])
         self.counters.events += int(elements.sum())
         # Only where some have passed does it matter in which order they come.
@@ -190,14 +191,6 @@ class SessionOperator(EventTimeOperator):
             into = np.concatenate([self._absorb([block]) for block in blocks] or [np.zeros(0, np.int32)])
         self._keys.sweep()
         return main, int(elements[into < 0].sum())
-
-    def _load_partial(self, chunk: Chunk) -> dict[str, Any]:
-        ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
-        cells = cell_names(self._sessions.rows, HEAD_CELLS)
-        columns = load_rows(chunk.tables, ids, ["start", "end", *cells, "elements"])
-        if (columns["end"] <= columns["start"]).any():
-            raise StateError("state: a partial session is empty")
-        return columns
 
     def _absorb_passed(self, parts: list[dict[str, Any]], main: list[pa.RecordBatch]) -> NDArray[np.int32]:
         """Takes partial sessions of which some have passed; kept ones that have passed fire again, each once."""
@@ -215,9 +208,7 @@ class SessionOperator(EventTimeOperator):
         others = self._accumulators.new_rows()
         columns = []
         for part in parts:
-            slots = others.fresh(part["key"], part["start"])
-            fill_rows(self._accumulators, others, slots, part, HEAD_CELLS)
-            renumber_rows(self._accumulators, others, slots)
+            slots = add_partial(self._accumulators, others, part)
             columns.append((part["key"], part["start"], part["end"], slots))
         keys, starts, ends, slots = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
         if order is not None:
@@ -315,7 +306,7 @@ class SessionOperator(EventTimeOperator):
         held = self._sessions.nbytes + self._timers.nbytes + self._keys.nbytes
         return held + round_bytes(self._round)
 
-    def _place_rows(self, in_file: bool) -> int:
+    def place_rows(self, in_file: bool) -> int:
         """Moves the rows; what finds and times sessions stays in memory."""
         return self._rows.place(in_file)
 
@@ -340,14 +331,14 @@ class SessionOperator(EventTimeOperator):
         # What was merged away ended no later than what it was merged into.
         return int(pc.max(rows["end"]).as_py())
 
-    def _saved(self, slots: NDArray[np.int32]) -> None:
+    def saved(self, slots: NDArray[np.int32]) -> None:
         self._sessions.saved(slots)
 
-    def _changed(self) -> bool:
+    def changed(self) -> bool:
         slots = self._sessions.rows.dirty_slots()
         return len(slots) > 0 or len(self._sessions.removals(slots)[0]) > 0
 
-    def _apply(self, chunks: list[Chunk]) -> None:
+    def take_chunks(self, chunks: list[Chunk]) -> None:
         rows = self._sessions.rows
         fresh = self._take_progress(chunks)
         # What the last watermark has cleaned goes first, and comes no more: other sessions may touch it.

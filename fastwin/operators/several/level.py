@@ -22,8 +22,7 @@ from fastwin.operators.aligned.slicing import Slicing, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
-from fastwin.state.chunks import Chunk
-from fastwin.state.refresh import RepeatedRows
+from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["FillingLevel", "Level", "Part"]
 
@@ -45,11 +44,14 @@ class Level(AlignedOperator):
     A slice is *closed* once the watermark has passed its last millisecond. What comes until then is held here alone;
     when it closes, its rows are merged into the slices of ``fed`` that it lies in. What comes later goes to them as
     well. So each level has in its windows, when they fire, what it would have by itself.
+
+    fed_from: what lies before this bound, ms, is not kept back either: its slices may not lie in those of ``fed``.
     """
 
     def __init__(self, config: Config, slicing: Slicing, keys: KeyTable, accumulators: AccumulatorSet) -> None:
         super().__init__(config, slicing, keys, accumulators)
         self.fed: list[Level] = []
+        self.fed_from = MIN_TIMESTAMP
         self._touched: _Touched = []
 
     @property
@@ -58,29 +60,14 @@ class Level(AlignedOperator):
         return self._config.window
 
     @property
-    def rows(self) -> RowStore:
-        """The rows of its slices."""
-        return self._rows
-
-    @property
-    def kinds(self) -> list[RepeatedRows]:
-        """Its rows of each kind, those of slices first."""
-        return self._kinds()
-
-    @property
-    def changed(self) -> bool:
-        """Whether there are changes that are not saved."""
-        return self._changed()
-
-    @property
     def cleaned_at(self) -> int:
         """The last millisecond of its latest window that is cleaned; int64 min: none is."""
         return self._lateness.cleaned_at(self.watermark)
 
     @property
     def _closed(self) -> int:
-        """The first slice start that is not closed."""
-        return self._slicing.bound_at(within(self.watermark) + 1)
+        """The first start of a slice that is kept back: it is not closed, and lies in one slice of each of ``fed``."""
+        return max(self._slicing.bound_at(within(self.watermark) + 1), self.fed_from)
 
     def feed(self, batch: Batch) -> tuple[list[pa.RecordBatch], NDArray[np.bool_]]:
         """Takes elements, and hands on those of closed slices; returns what fires, and which were late everywhere."""
@@ -153,7 +140,8 @@ class Level(AlignedOperator):
     def _check_inside(self, starts: NDArray[np.int64]) -> None:
         """Raises SpecError where one of the slices at ``starts`` lies in two slices of a level that it feeds.
 
-        Bounds on a grid were compared when it was chosen what feeds what; those of a calendar only of some years.
+        Bounds on a grid were compared when it was chosen what feeds what; those of a calendar only from 1970 on.
+        Elements from before come here as partial results alone.
         """
         some = [level for level in self.fed if level._slicing.bounds is not None]
         if not some:
@@ -189,14 +177,6 @@ class Level(AlignedOperator):
             return found
         return min(found, self._slicing.bound_after(first) - 1)
 
-    def place_rows(self, in_file: bool) -> int:
-        """Moves its rows to files or back to memory; returns their bytes in files."""
-        return self._place_rows(in_file)
-
-    def in_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Returns slots in the order in which their rows are saved."""
-        return self._saved_order(slots)
-
     def part(
         self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32], unchanged: list[NDArray[np.int32]]
     ) -> Part:
@@ -207,14 +187,6 @@ class Level(AlignedOperator):
         tables, beside = self._tables(kind, slots), self._beside(kind, unchanged)
         ends = [beside.last_end, self._last_end(tables["rows"]) if len(slots) else None]
         return Part(tables | beside.tables, max((end for end in ends if end is not None), default=None))
-
-    def saved(self, slots: NDArray[np.int32]) -> None:
-        """Takes rows as saved."""
-        self._saved(slots)
-
-    def take_chunks(self, chunks: list[Chunk]) -> None:
-        """Takes what chunks that go on from here have of it."""
-        self._apply(chunks)
 
     def _check(self) -> None:
         self._panes._check()

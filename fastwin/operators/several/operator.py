@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.keys import EncodedKeys
-from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.rows.rowstore import HEAD_CELLS
 from fastwin.errors import StateError
 from fastwin.operators.aligned.looking import Slices
@@ -18,14 +17,15 @@ from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.operators.heldwindows import HeldWindows, put_together
+from fastwin.operators.partialrows import add_partial, partial_columns
 from fastwin.operators.protocol import Counters, Fed
-from fastwin.operators.several.feeding import feeders, slicing_of
+from fastwin.operators.several.feeding import fed_from, feeders, slicing_of
 from fastwin.operators.several.level import FillingLevel, Level
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
-from fastwin.state.reading import newest_of, read_partials
+from fastwin.state.reading import newest_of
 from fastwin.state.refresh import Refresh, Round, in_round, round_bytes
-from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, load_keys, load_rows
+from fastwin.state.rows import fed_meta, feed_behind
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.assigner import WindowAssigner
 
@@ -66,7 +66,8 @@ class SeveralOperator(WatermarkOperator):
                 level = FillingLevel(own, slicing, longest_gaps_ms[i], self._keys, accumulators)
             self._levels.append(level)
         self._feeders = feeders(windows)
-        for level, feeder in zip(self._levels, self._feeders, strict=True):
+        for level, feeder, first in zip(self._levels, self._feeders, fed_from(windows, self._feeders), strict=True):
+            level.fed_from = first
             if feeder is not None:
                 self._levels[feeder].fed.append(level)
         self._roots = [self._levels[i] for i, feeder in enumerate(self._feeders) if feeder is None]
@@ -92,15 +93,10 @@ class SeveralOperator(WatermarkOperator):
     def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
         """Takes what a feeder has made of elements; see ``operators.partials``. There is one for one root alone."""
         (root,) = self._roots
-        wanted = ["start", *cell_names(root.rows, HEAD_CELLS), "elements"]
         dropped = 0
-        for chunk in read_partials(chunks, self._config):
-            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
-            columns = load_rows(chunk.tables, ids, wanted)
+        for columns in partial_columns(chunks, self._config, self._keys, self._accumulators, "start"):
             others = self._accumulators.new_rows()
-            slots = others.fresh(columns["key"], columns["start"])
-            fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
-            renumber_rows(self._accumulators, others, slots)
+            slots = add_partial(self._accumulators, others, columns)
             late = root.take(others, slots, columns["key"], columns["start"])
             self.counters.events += int(columns["elements"].sum())
             dropped += int(columns["elements"][late].sum())
@@ -159,29 +155,29 @@ class SeveralOperator(WatermarkOperator):
         held = sum(level.state_bytes for level in self._levels) - (len(self._levels) - 1) * self._keys.nbytes
         return held + round_bytes(self._round)
 
-    def _place_rows(self, in_file: bool) -> int:
+    def place_rows(self, in_file: bool) -> int:
         return sum(level.place_rows(in_file) for level in self._levels)
 
-    def _changed(self) -> bool:
-        return any(level.changed for level in self._levels)
+    def changed(self) -> bool:
+        return any(level.changed() for level in self._levels)
 
     def snapshot(self) -> bytes:
         """Returns all rows and the watermark."""
         self._round = None
-        return self._write("snapshot", [level.in_order(level.rows.slots()) for level in self._levels])
+        return self._write("snapshot", [level.saved_order(level.kinds()[0].slots()) for level in self._levels])
 
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
         if refresh is None:
             self._round = None
-            return self._write("delta", [level.in_order(level.rows.dirty_slots()) for level in self._levels])
-        kinds = [level.kinds for level in self._levels]
+            return self._write("delta", [level.saved_order(level.kinds()[0].dirty_slots()) for level in self._levels])
+        kinds = [level.kinds() for level in self._levels]
         self._round = in_round(self._round, refresh, self._keys, [rows for some in kinds for rows in some])
         found = self._round.take()
         slots, counts, beside, at = [], [], [], 0
         for level, some in zip(self._levels, kinds, strict=True):
             both = found.changed[at], found.unchanged[at]
-            slots.append(np.concatenate([level.in_order(held) for held in both]))
+            slots.append(np.concatenate([level.saved_order(held) for held in both]))
             counts.append(len(both[0]))
             beside.append(found.unchanged[at + 1 : at + len(some)])
             at += len(some)
@@ -225,17 +221,23 @@ class SeveralOperator(WatermarkOperator):
             level.saved(held)
         return blob
 
-    def _apply(self, chunks: list[Chunk]) -> None:
+    def take_chunks(self, chunks: list[Chunk]) -> None:
         self._round = None
         self.newest = newest_of(chunks, self.newest)
         for chunk in chunks:
-            if chunk.meta["feeders"] != self._feeders:
-                raise StateError(f"state: its windows fed each other as {chunk.meta['feeders']}, now {self._feeders}")
+            self._check_feeders(chunk.meta["feeders"])
         of_levels = [self._split(chunk) for chunk in chunks]
         for level, parts in zip(self._levels, zip(*of_levels, strict=True), strict=True):
             level.take_chunks(list(parts))
         self.watermark = max([self.watermark, *(level.watermark for level in self._levels)])
         feed_behind(self._accumulators, chunks)
+
+    def _check_feeders(self, saved: list[int | None]) -> None:
+        """Raises StateError where other windows fed each other: what they have handed on is told by that alone."""
+        for level, before, now in zip(self._levels, saved, self._feeders, strict=True):
+            if before != now:
+                fed, feeds = ("elements" if i is None else repr(self._levels[i].window) for i in (before, now))
+                raise StateError(f"state: its windows {level.window!r} were fed by {fed}, now by {feeds}")
 
     def _split(self, chunk: Chunk) -> list[Chunk]:
         """Returns what a chunk has of each level."""
@@ -254,7 +256,7 @@ class SeveralOperator(WatermarkOperator):
         for level in self._levels:
             level._check()
             assert level.watermark == self.watermark, "a level has another watermark"
-        self._check_keys(rows for level in self._levels for rows in level.kinds)
+        self._check_keys(rows for level in self._levels for rows in level.kinds())
 
 
 def _downward(roots: list[Level]) -> list[Level]:

@@ -78,6 +78,75 @@ def test_equals_the_naive_model_however_time_advances(pairs, data):
     assert stream.metrics.state_rows == 0
 
 
+def test_a_late_firing_does_not_shorten_the_time_to_live():
+    stream = STARTED.allowed_lateness(30).process(Counting(ttl=TTL), output="seen int").open(schema=SCHEMA)
+    stream.process(rows(("a", 15)))
+    assert found(stream.advance_watermark(19)) == [("a", 20, 1)]
+    assert found(stream.process(rows(("a", 5)))) == [("a", 10, 2)]
+    stream.process(rows(("a", 32)))
+    assert found(stream.advance_watermark(39)) == [("a", 40, 3)]
+
+
+def in_turn(result: Any) -> list[tuple[str, int, int]]:
+    """The results in the order in which they came."""
+    table = result.main
+    ends = table["window_end"].cast(pa.int64()).to_pylist()
+    return list(zip(table["k"].to_pylist(), ends, table["seen"].to_pylist(), strict=True))
+
+
+class NaiveCounts:
+    """What is counted of each key, in whatever order its windows fire: it stays for TTL after the latest of them."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[int, int]] = {}
+
+    def check(self, told: list[tuple[str, int, int]]) -> None:
+        for k, end, seen in told:
+            n, written = self.held.get(k, (0, end - 1))
+            if written + TTL <= end - 1:
+                n, written = 0, end - 1
+            self.held[k] = n + 1, max(written, end - 1)
+            assert seen == n + 1
+
+    def reach(self, watermark: int) -> None:
+        self.held = {k: held for k, held in self.held.items() if held[1] + TTL > watermark}
+
+
+SHAPES = {
+    "late": STARTED.allowed_lateness(60),
+    "sliding": fw.key_by("k").event_time("ts").window(fw.SlidingEventTimeWindows.of(40, SIZE)).allowed_lateness(30),
+    "counts": STARTED.trigger(fw.CountTrigger.of(2)),
+    "sliding counts": fw.key_by("k")
+    .event_time("ts")
+    .window(fw.SlidingEventTimeWindows.of(40, SIZE))
+    .trigger(fw.PurgingTrigger.of(fw.CountTrigger.of(1)))
+    .allowed_lateness(30),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 200), st.integers(1, 60)), max_size=30), st.data())
+def test_equals_the_naive_model_in_whatever_order_windows_fire(shape, steps, data):
+    def opened() -> Any:
+        return SHAPES[shape].process(Counting(ttl=TTL), output="seen int").open(schema=SCHEMA)
+
+    stream, counts, watermark = opened(), NaiveCounts(), -1
+    chunks = [stream.snapshot()]
+    for k, t, further in steps:
+        counts.check(in_turn(stream.process(rows((k, t)))))
+        if data.draw(st.booleans()):
+            watermark += further
+            counts.check(in_turn(stream.advance_watermark(watermark)))
+            counts.reach(watermark)
+        chunks.append(stream.delta())
+        if data.draw(st.booleans()):
+            stream = opened()
+            stream.restore(chunks)
+    counts.check(in_turn(stream.advance_watermark(1_000)))
+    stream.advance_watermark(1_000 + TTL)
+    assert stream.metrics.state_rows == 0
+
+
 def test_state_of_keys_that_are_gone_is_gone():
     stream = spec(ttl=TTL).open(schema=SCHEMA)
     stream.process(rows(*((f"k{i}", 5) for i in range(100))))

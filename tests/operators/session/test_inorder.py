@@ -43,7 +43,7 @@ def test_rows_are_those_of_a_stream(
     monkeypatch.setattr(inorder, "_FEW_SESSIONS", 20)
     ran: list[int] = []
     run = sessions.run_in_order
-    monkeypatch.setattr(sessions, "run_in_order", lambda *given: ran.append(given[5]) or run(*given))
+    monkeypatch.setattr(sessions, "run_in_order", lambda *given: ran.append(given[4].count) or run(*given))
     table = table_of(5_000 if disorder else 1_500)  # as many as milliseconds, so that they are put in order
     table = table.take(
         np.argsort(table["t"].to_numpy() + np.random.default_rng(1).integers(0, disorder + 1, len(table)))

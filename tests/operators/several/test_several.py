@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
+from fastwin.operators.several import operator
 from fastwin.operators.several.feeding import feeders
 from fastwin.run.replica import open_replica
 
@@ -48,6 +49,38 @@ def test_the_coarsest_windows_that_fit_feed_the_next() -> None:
     assert fed(hour=Tumbling("1 hour"), half=Tumbling("30 minutes"), day=india)["day"] == "half"
     months = Calendar.of("1 month", time_zone="Asia/Kolkata")
     assert fed(month=months, day=india) == {"month": "day", "day": None}
+
+
+def test_steps_within_a_day_are_fed_by_those_that_fit_since_1970() -> None:
+    def by(step: str, zone: str, size: str = "1 day") -> fw.WindowAssigner:
+        return Calendar.cumulative(size, step, time_zone=zone)
+
+    assert fed(minute=Tumbling("1 minute"), so_far=by("1 minute", "Europe/Berlin"))["so_far"] == "minute"
+    assert fed(second=Tumbling("1 s"), so_far=by("14 s", "Europe/Berlin"))["so_far"] == "second"
+    # Days in Singapore began at half past until 1981, those in Monrovia at 44:30 until 1972.
+    assert fed(hour=Tumbling("1 hour"), so_far=by("1 hour", "Asia/Singapore"))["so_far"] is None
+    assert fed(minute=Tumbling("1 minute"), so_far=by("1 hour", "Africa/Monrovia"))["so_far"] is None
+    day = Calendar.of("1 day", time_zone="Asia/Singapore")
+    assert fed(day=day, so_far=by("1 hour", "Asia/Singapore")) == {"day": "so_far", "so_far": None}
+    # Half days of a month drift from those of a day where clocks change.
+    days, months = by("12 hours", "Europe/Berlin"), by("12 hours", "Europe/Berlin", "1 month")
+    assert fed(days=days, months=months) == {"days": None, "months": None}
+    hours = by("1 hour", "Europe/Berlin")
+    assert fed(hours=hours, months=months) == {"hours": None, "months": "hours"}
+
+
+def test_a_century_is_computed_by_itself() -> None:
+    century, year = (Calendar.of(size, time_zone="Europe/Berlin") for size in ("100 years", "1 year"))
+    assert fed(century=century, year=year) == {"century": None, "year": None}
+
+
+def test_state_of_windows_that_fed_each_other_in_another_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = KEYED.windows(minute=Tumbling("1 minute"), hour=Tumbling("1 hour")).aggregate(n=fw.Count())
+    schema = rows(0, 1, 1).schema
+    saved = spec.open(schema=schema).snapshot()
+    monkeypatch.setattr(operator, "feeders", lambda windows: [None, None])
+    with pytest.raises(fw.StateError, match="its windows 'hour' were fed by 'minute', now by elements"):
+        spec.open(schema=schema).restore([saved])
 
 
 @pytest.mark.parametrize("first_ms", [1_711_670_000_000, 1_729_900_000_000], ids=["March", "October"])
@@ -103,13 +136,44 @@ def test_columns_and_texts() -> None:
     assert str(pickle.loads(pickle.dumps(spec))) == str(spec)
 
 
-def test_days_that_begin_within_a_minute_are_refused() -> None:
-    """In Amsterdam clocks were 19 minutes and 32 seconds ahead until 1937."""
-    amsterdam = Calendar.of("1 day", time_zone="Europe/Amsterdam")
-    spec = KEYED.windows(minute=Tumbling("1 minute"), day=amsterdam).aggregate(n=fw.Count())
-    day_ms = -1_577_923_200_000 - 1_172_000  # a midnight of 1920
-    with pytest.raises(fw.SpecError, match="'day' begins in the middle of 'minute'"):
-        spec.run(rows(day_ms - 3_000, 6_000))
+def row_by_row(spec: fw.WindowSpec, table: pa.Table, restart: int) -> pa.Table:
+    """What a spec gives where the watermark follows each row, with a restart behind so many rows."""
+    stream, tables = spec.open(schema=table.schema), []
+    for at, time in enumerate(table["ts"].to_pylist()):
+        if at == restart:
+            snapshot, stream = stream.snapshot(), spec.open(schema=table.schema)
+            stream.restore([snapshot])
+        tables.append(stream.process(table.slice(at, 1)).main)
+        tables.append(stream.advance_watermark(time - 86_400_000).main)
+    tables.append(stream.advance_watermark(fw.MAX_TIMESTAMP).main)
+    assert stream.metrics.state_rows == 0
+    return pa.concat_tables(tables)
+
+
+@pytest.mark.parametrize("fill", [{}, {"fill": "empty", "longest_gap": "40000 days"}], ids=["plain", "filled"])
+@pytest.mark.parametrize("zone", ["Europe/Amsterdam", "Europe/London", "Asia/Singapore", "Africa/Monrovia"])
+def test_days_that_began_within_a_minute_or_an_hour_long_ago(zone: str, fill: dict[str, str]) -> None:
+    """In Amsterdam clocks were 19 minutes and 32 seconds ahead until 1937; in Singapore days begin at half past."""
+    windows = {
+        "minute": Tumbling("1 minute"),
+        "seven": Tumbling("7 minutes", "3 minutes"),
+        "hour": Tumbling("1 hour"),
+        "so_far": Calendar.cumulative("1 day", "1 hour", time_zone=zone),
+        "day": Calendar.of("1 day", time_zone=zone),
+        "month": Calendar.cumulative("1 month", "1 day", time_zone=zone),
+    }
+    if fill:
+        windows = {name: windows[name] for name in ("day", "month")} | {"hours": Tumbling("12 hours", "20 minutes")}
+    midnight = -1_577_923_200_000 - 1_172_000  # of 1920, in Amsterdam
+    firsts = -6_000_000_000_000, midnight - 2_000, 0, -1_800_000, -2_000, 1_711_670_000_000, 0, midnight - 2_000
+    table = pa.concat_tables([rows(first, 4_000, 3) for first in firsts])
+    base, aggregates = KEYED.allowed_lateness("40000 days"), {"n": fw.Count(), "s": fw.Sum("v")}
+    found = row_by_row(base.windows(**windows, **fill).aggregate(**aggregates), table, restart=7)
+    order = [(name, "ascending") for name in ("k", "window_end", "n")]
+    for name, assigner in windows.items():
+        own = row_by_row(base.window(assigner, **fill).aggregate(**aggregates), table, restart=0)
+        mine = found.filter(pc.equal(found["window"], name)).drop_columns("window").cast(own.schema)
+        assert mine.sort_by(order).equals(own.sort_by(order)), name
 
 
 def test_days_that_begin_within_a_minute_are_refused_where_minutes_come_late_as_partial_results() -> None:
