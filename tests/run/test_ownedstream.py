@@ -13,7 +13,7 @@ PLAN = fw.plan(COUNT, ROWS.schema)
 
 def test_streams_of_users_have_no_part_in_it() -> None:
     names = {name for name in vars(OwnedStream) if not name.startswith("_")}
-    assert names == {"check_invariants", "fail", "operator", "refuse_if_failed", "why_as_of"}
+    assert names == {"check_invariants", "state_spec", "fail", "operator", "refuse_if_failed", "why_as_of"}
     assert not names & set(dir(fw.Stream))
     assert type(COUNT.open()) is type(COUNT.open(schema=ROWS.schema)) is fw.Stream
 
