@@ -72,7 +72,7 @@ cdef class NotedColumn:
                 self.objects.append((<Row> (<TimedRow> element).value).exact(self.place))
             return 0
         for i in range(n):
-            fetch_timed(items, i, n, self.place)
+            fetch_timed(items, i, n, -1 if self.at_hand >= 0 else self.place)
             timed = <TimedRow> elements[i]
             if timed.known and self.at_hand >= 0:
                 there = timed.there >> self.at_hand & 1

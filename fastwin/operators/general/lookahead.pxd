@@ -92,7 +92,7 @@ cdef inline void fetch_numbers(PyObject* held) noexcept:
 cdef inline void fetch_timed(PyObject** items, Py_ssize_t at, Py_ssize_t n, Py_ssize_t column) noexcept:
     """Fetches the timed rows among n items that come next but a few after place ``at``, and what they have in a column.
 
-    items: NULL: nothing is fetched.
+    items: NULL: nothing is fetched. column: negative: they have it by themselves.
     """
     cdef const Numbers* numbers
     cdef Row row
@@ -100,6 +100,8 @@ cdef inline void fetch_timed(PyObject** items, Py_ssize_t at, Py_ssize_t n, Py_s
         return
     if at + TIMED_AHEAD < n:
         prefetch(items[at + TIMED_AHEAD])
+    if column < 0:
+        return
     if at + INDEX_AHEAD < n:
         prefetch(<void*> (<TimedRow> items[at + INDEX_AHEAD]).value)
     if at + VALUES_AHEAD < n:
