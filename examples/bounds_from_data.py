@@ -42,7 +42,7 @@ def bids(*rows):
 BATCHES = [
     bids(("lamp", 10, 5), ("desk", 31, 50), ("lamp", 20, 7)),
     bids(("desk", 44, 80), ("lamp", 50, 9), ("lamp", 58, 8)),
-    bids(("lamp", 59, 12), ("desk", 43, 90)),  # the desk is sold by then: 90 is late
+    bids(("lamp", 59, 12), ("desk", 43, 90)),  # the desk is sold by then: 90 is too late
 ]
 WATERMARK = "2 seconds"
 
