@@ -178,10 +178,10 @@ class JoinStream(ShownStream):
         """Warns if int64 times of one input look like those of another unit, until that is settled."""
         if self._unit_checked[side]:
             return
-        self._unit_checked[side] = True  # also where the warning is raised as an error
         column = bound.sides[side].time_column
         assert column is not None
         if bound.guesses_unit(side):
+            self._unit_checked[side] = True  # also where the warning is raised as an error
             self._unit_checked[side] = warn_of_unit(column, times)
 
     def _advance(

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 from fastwin.errors import StateError
 
 __all__ = ["fails_with_its_chunk"]
 
-S = TypeVar("S")
 
-
-def fails_with_its_chunk(stream_of: Callable[[Any], Any]) -> Callable[[Callable[[S], bytes]], Callable[[S], bytes]]:
-    """Makes a method that returns a chunk fail its stream if it ends with an error, or an interrupt, behind the chunk.
+def fails_with_its_chunk(stream_of: Callable[[Any], Any]) -> Callable[[Callable[..., bytes]], Callable[..., bytes]]:
+    """Makes a method that returns a chunk fail its stream if it ends with an error or an interrupt behind writing it.
 
     stream_of: returns the stream of the object whose method it is; None while there is none. Before the chunk is
     written, an error changes nothing, and the stream goes on.
     """
 
-    def decorated(method: Callable[[S], bytes]) -> Callable[[S], bytes]:
+    def decorated(method: Callable[..., bytes]) -> Callable[..., bytes]:
         @wraps(method)
-        def entered(self: S) -> bytes:
+        def entered(self: Any, *arguments: Any, **named: Any) -> bytes:
             place = _place(stream_of(self))
             try:
-                return method(self)
+                return method(self, *arguments, **named)
             except StateError:  # a call that was refused; another thread may just write one
                 raise
             except BaseException as problem:

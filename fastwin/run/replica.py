@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastwin.errors import StateError
 from fastwin.run.guard import alone
+from fastwin.run.lostchunks import fails_with_its_chunk
 from fastwin.run.ownedstream import OwnedStream
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
@@ -33,6 +34,7 @@ class Replica(OwnedStream):
             self._fail(problem)
             raise
 
+    @fails_with_its_chunk(lambda stream: stream)
     @alone
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns what has changed since the last snapshot() or delta() as one chunk.

@@ -206,10 +206,9 @@ class Stream(Questions, ShownStream):
         spec, plan = self._spec, self._plan
         assert plan is not None
         checked = good_rows(rows, spec.time_column, spec.bad_row_policy, plan.limits(self._limits), before)
-        if spec.time_column is not None and not self._unit_checked:
+        if spec.time_column is not None and plan.guesses_unit and not self._unit_checked:
             self._unit_checked = True  # also where the warning is raised as an error
-            if plan.guesses_unit:
-                self._unit_checked = warn_of_unit(spec.time_column, checked.times)
+            self._unit_checked = warn_of_unit(spec.time_column, checked.times)
         return checked
 
     def _take_late(

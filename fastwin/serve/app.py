@@ -10,7 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -123,7 +123,8 @@ def _without_host(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
     name, value = header
     if name != b"location":
         return header
-    return name, urlsplit(value)._replace(scheme=b"", netloc=b"").geturl()
+    _, found, rest = value.partition(b"://")  # whatever somebody calls us by, it has no slash
+    return name, b"/" + rest.partition(b"/")[2].lstrip(b"/\\") if found else value
 
 
 class _Quick:

@@ -33,7 +33,10 @@ local function process()
   return run and line and run .. '-' .. line or run
 end
 """
-"""Which process this is, and since which failover it is the master: as it may be one anew that was one before."""
+"""Which process this is, and since which failover it is the master: as it may be one anew that was one before.
+
+It is another one, too, once a first replica comes, or the last one has been gone for an hour; then the batch is put
+again."""
 
 PROCESS = _PROCESS + "return process()"
 """KEYS: meta, wherever it is. Returns which process of the server's this is, or nil."""

@@ -109,7 +109,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             self._db = None
 
     def __del__(self) -> None:
-        if getattr(self, "_db", None) is not None and not self._read_only:
+        if getattr(self, "_db", None) is not None and not self._read_only:  # a reader has nothing to wait for
             keep_if_forked(self._db, self._held)
 
     def _database(self) -> Any:

@@ -15,6 +15,7 @@ import fastwin as fw
 from fastwin.operators import config, eventtime
 from fastwin.operators.general import savedobjects, state
 from fastwin.run import guard, stream
+from fastwin.run.replica import open_replica
 from fastwin.state import chain
 from tests.support.stored_specs import EveryOther
 from tests.support.streams import BASE, COUNT, rows, table
@@ -126,12 +127,13 @@ KEEPING = BASE.trigger(EveryOther()).evictor(fw.CountEvictor.of(9)).aggregate(n=
 
 @pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("call", ["snapshot", "delta"])
+@pytest.mark.parametrize("replica", [False, True], ids=["stream", "replica"])
 @pytest.mark.parametrize("spec", [COUNT, GENERAL, KEEPING], ids=["panes", "general", "elements"])
-def test_an_interrupt_loses_no_chunk_without_a_word(spec: fw.WindowSpec, call: str) -> None:
+def test_an_interrupt_loses_no_chunk_without_a_word(spec: fw.WindowSpec, replica: bool, call: str) -> None:
     """Either the stream says that it failed, or what it writes next goes on from what has been handed out."""
     places = failed = 0
     while True:
-        one = spec.open(schema=DATA.schema)
+        one = open_replica(fw.plan(spec, DATA.schema)) if replica else spec.open(schema=DATA.schema)
         chunks, left = [one.snapshot()], []
         one.process(DATA)
         sys.settrace(interrupting(places + 1, left, SAVING))

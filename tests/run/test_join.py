@@ -371,3 +371,15 @@ def test_days_of_a_zone_through_a_restart():
     (row,) = main.to_pylist()  # on a day of 23 hours
     hours = (row["window_end"].timestamp() - row["window_start"].timestamp()) / 3600
     assert (row["v"], row["w"], hours) == (2, 3, 23)
+
+
+def test_a_first_call_that_is_refused_settles_no_types():
+    stream = JOIN.open()
+    stream.advance_watermark(3)
+    untold = pa.table({"k": pa.nulls(1), "ts": pa.nulls(1), "v": pa.nulls(1)})
+    with pytest.raises(fw.BadRowError):
+        stream.process(untold, untold)
+    told = pa.table({"k": ["a"], "ts": [5], "v": [1]})
+    stream.process(told, told)
+    assert stream.watermark == 3
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main.num_rows == 1

@@ -155,7 +155,7 @@ def expanded(first: NDArray, last: NDArray, step: int) -> tuple[NDArray[np.int64
     return counts, np.repeat(last, counts) - steps * step
 
 
-class _Grid(Slicing, Protocol):
+class _OnGrid(Slicing, Protocol):
     """Slices on a grid."""
 
     def _first_ends(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -180,20 +180,20 @@ class _Regular:
         """Does nothing, as ``cover``."""
 
     def kept_ends(
-        self: _Grid, starts: NDArray[np.int64], watermark: int, lateness: int
+        self: _OnGrid, starts: NDArray[np.int64], watermark: int, lateness: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         first = self._first_ends(starts)
         if watermark > MIN_TIMESTAMP:
             first = np.maximum(first, self.first_end(watermark - lateness + 1))
         return first, self.last_ends(starts)
 
-    def first_end(self: _Grid, t: int) -> int:
+    def first_end(self: _OnGrid, t: int) -> int:
         return within(self.end_after(t))
 
-    def end_behind(self: _Grid, end: int, windows: int) -> int:
+    def end_behind(self: _OnGrid, end: int, windows: int) -> int:
         return end + windows * self.step
 
-    def places_of(self: _Grid, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    def places_of(self: _OnGrid, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         return ends // self.step
 
 

@@ -135,7 +135,10 @@ cdef class Eviction:
         if len(accumulators.members):
             self.scratch = config.new_accumulators(accumulators.head_cells)
             self.inputs = program.inputs
-            self.read = pa.schema([program.rows.field(name) for name in self.inputs.names])
+            names = self.inputs.names
+            if self.inputs.computed:
+                names = names or program.rows.names[:1]     # of which an expression learns how many rows there are
+            self.read = pa.schema([program.rows.field(name) for name in names])
             for name, kind in zip(self.read.names, self.read.types):
                 self.columns.append(NotedColumn(program.rows.names.index(name), kind))
 
@@ -203,7 +206,7 @@ cdef class Eviction:
         cdef NotedColumn column
         cdef Py_ssize_t n = len(elements), at = self.noted_n
         if at + n > self.room:
-            self._fit(max(n, ROOM))     # nothing is noted, or there would be no room for it
+            self._fit(max(n, ROOM))     # whoever calls has asked has_room(), so nothing is noted here
         if self.scratch.remembers:      # windows that merge have theirs one behind the other
             elements = sorted(elements, key=_arrival)
         if not self.noted_n:

@@ -67,7 +67,11 @@ class Level(AlignedOperator):
     @property
     def _closed(self) -> int:
         """The first start of a slice that is kept back: it is not closed, and lies in one slice of each of ``fed``."""
-        return max(self._slicing.bound_at(within(self.watermark) + 1), self.fed_from)
+        return max(self.first_open(self.watermark), self.fed_from)
+
+    def first_open(self, watermark: int) -> int:
+        """Returns the first start of a slice that is not closed at a watermark, ms."""
+        return self._slicing.bound_at(within(watermark) + 1)
 
     def feed(self, batch: Batch) -> tuple[list[pa.RecordBatch], NDArray[np.bool_]]:
         """Takes elements, and hands on those of closed slices; returns what fires, and which were late everywhere."""

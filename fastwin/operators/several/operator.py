@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +24,7 @@ from fastwin.operators.several.feeding import fed_from, feeders, slicing_of
 from fastwin.operators.several.level import FillingLevel, Level
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
+from fastwin.state.narrow import column_of
 from fastwin.state.reading import newest_of
 from fastwin.state.refresh import Refresh, Round, in_round, round_bytes
 from fastwin.state.rows import fed_meta, feed_behind
@@ -206,6 +208,7 @@ class SeveralOperator(WatermarkOperator):
         more |= {"last_end": max(lasts, default=None), "rows": saved, "levels": parts}
         more |= fed_meta(self._accumulators)
         more |= {"cleaned": self._levels[0].cleaned_at, "feeders": self._feeders}
+        more["fed_from"] = [level.fed_from for level in self._levels]
         blob = self._config.encode_state(
             kind,
             self.watermark,
@@ -228,6 +231,7 @@ class SeveralOperator(WatermarkOperator):
             self._check_feeders(chunk.meta["feeders"])
         of_levels = [self._split(chunk) for chunk in chunks]
         for level, parts in zip(self._levels, zip(*of_levels, strict=True), strict=True):
+            _check_kept_back(level, parts)
             level.take_chunks(list(parts))
         self.watermark = max([self.watermark, *(level.watermark for level in self._levels)])
         feed_behind(self._accumulators, chunks)
@@ -265,3 +269,15 @@ def _downward(roots: list[Level]) -> list[Level]:
     for level in order:
         order += level.fed
     return order
+
+
+def _check_kept_back(level: Level, parts: Iterable[Chunk]) -> None:
+    """Raises StateError for rows that an earlier version kept back until their slices close, and this one hands on."""
+    for chunk in parts:
+        starts = column_of(chunk.tables, "rows", "start")
+        waits = (starts >= level.first_open(chunk.meta["watermark"])) & (starts < level.fed_from)
+        if level.fed and "fed_from" not in chunk.meta and waits.any():
+            raise StateError(
+                f"state: an earlier version has kept rows of {level.window!r} back from before 1970, at "
+                f"{starts[waits][0]} ms; go on with that version until their windows have fired"
+            )

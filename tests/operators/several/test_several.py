@@ -1,6 +1,7 @@
 """Several windows over one stream: who feeds whom, calendars among them, and what is refused."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,9 @@ import pytest
 import fastwin as fw
 from fastwin.operators.several import operator
 from fastwin.operators.several.feeding import feeders
+from fastwin.run.planner import plan
 from fastwin.run.replica import open_replica
+from fastwin.state.chunks import decode, encode
 
 Tumbling, Sliding = fw.TumblingEventTimeWindows.of, fw.SlidingEventTimeWindows.of
 Calendar = fw.CalendarEventTimeWindows
@@ -246,3 +249,32 @@ def test_state_of_other_windows_is_refused() -> None:
     stream.process(rows(0, 1_000))
     with pytest.raises(fw.StateError, match="window was NamedWindows"):
         two.open().restore(stream.snapshot())
+
+
+def test_rows_that_an_earlier_version_kept_back_are_not_passed_over():
+    spec = (
+        fw.key_by("k")
+        .event_time("ts")
+        .windows(
+            hour=fw.TumblingEventTimeWindows.of("1 hour"),
+            day=fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin"),
+        )
+        .aggregate(n=fw.Count())
+    )
+    table = pa.table({"k": ["a"], "ts": pa.array([-7_200_000], pa.int64())})
+    for time, taken in ((-7_200_000, False), (7_200_000, True)):
+        stream = spec.open()
+        stream.process(table.set_column(1, "ts", pa.array([time], pa.int64())))
+        again = spec.open()
+        again.restore([stream.snapshot()])
+        owner = plan(spec, table.schema).config
+        chunk = decode(stream.snapshot(), owner.fingerprint, owner.text)
+        before = {name: value for name, value in chunk.meta.items() if name != "fed_from"}
+        blob = encode(replace(chunk, meta=before), owner.fingerprint)
+        again = spec.open()
+        if taken:
+            again.restore([blob])
+            assert again.advance_watermark(fw.MAX_TIMESTAMP).main["n"].to_pylist() == [1, 1]
+            continue
+        with pytest.raises(fw.StateError, match="an earlier version has kept rows of 'hour' back from before 1970"):
+            again.restore([blob])
