@@ -106,6 +106,8 @@ def inspect(
     if shares is not None:
         wanted = _numbers(shares)
         groups = {group for group in (stored.heads if groups is None else groups) if number_of(group) in wanted}
+    if groups is not None and (own := stored.delta_of(groups)) is not None:
+        plan = _planned(spec, own, "inspect")  # other shares may have other types
     empty = open_replica(plan).inspect().schema
     plain = str if is_case_sensitive(stored.spark) else str.lower
     for name in empty.names:

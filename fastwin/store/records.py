@@ -136,7 +136,7 @@ class Step:
 class Written:
     """What ``put`` has done: panes stored; left alone as a newer revision is there; left out as older than retention;
     left out as their key is too long or not in UTF-8, and how the text of such a key begins; and in how many values
-    bytes that are no UTF-8 were replaced by U+FFFD.
+    of ``Min`` and ``Max`` bytes that are no UTF-8 were replaced by U+FFFD.
 
     first, last: starts of the first and the last pane that was not left out, ms; None: all were. They do not count when
     two of these are compared.

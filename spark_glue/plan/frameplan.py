@@ -17,7 +17,7 @@ from fastwin.spec.joinending import Side
 from fastwin.state.identity import Migrate
 from fastwin.times import LAST_DATE_MS
 from spark_glue.plan.catalyst import Watermark
-from spark_glue.plan.types import arrow_schema, check_columns, check_keys, conform, local_to_ms
+from spark_glue.plan.types import arrow_schema, check_columns, check_keys, combined, conform, local_to_ms
 
 __all__ = ["LOCAL_MS", "Asked", "FramePlan", "JoinInput", "TimeMode", "plan_frame"]
 
@@ -178,7 +178,7 @@ class FramePlan:
     def input_rows(self, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
         """Returns record batches with ``packed_schema`` put together, with at least the columns of
         ``plan.input_schema``: one, or several where a column of one would have more than 2 GiB."""
-        put_together = pa.Table.from_batches(batches).combine_chunks().to_batches()
+        put_together = combined(pa.Table.from_batches(batches))
         if self.time_zone is None:
             return put_together
         return [

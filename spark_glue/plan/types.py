@@ -15,6 +15,7 @@ __all__ = [
     "arrow_schema",
     "check_columns",
     "check_keys",
+    "combined",
     "conform",
     "local_to_ms",
     "main_fields",
@@ -132,3 +133,14 @@ def _holds_user_type(kind: T.DataType) -> bool:
     if isinstance(kind, T.MapType):
         return _holds_user_type(kind.keyType) or _holds_user_type(kind.valueType)
     return isinstance(kind, T.UserDefinedType)
+
+
+def combined(rows: pa.Table) -> list[pa.RecordBatch]:
+    """Returns rows as one record batch, or several where a column of one would have more than 2 GiB; none without rows.
+
+    Arrow itself makes several chunks of a column of texts, and refuses lists and structs of them.
+    """
+    try:
+        return rows.combine_chunks().to_batches()
+    except pa.ArrowInvalid:
+        return rows.to_batches()

@@ -36,7 +36,8 @@ def to_folder(
     ``spark.read.parquet(path)`` reads them all, with the columns ``query`` and ``batch``. Running a micro-batch again
     replaces its folder and no other, so each row is there once however often a query fails. While it is written anew,
     readers may see it empty. After a change of the specification with ``migrate=``, older files have other columns or
-    types: read them with ``schema=`` of the new results, or with Spark's option ``mergeSchema`` if no type has changed.
+    types: read them with ``spark.read.schema(...)``, of the new results, or with Spark's option ``mergeSchema`` if no
+    type has changed.
 
     Raises SpecError for arguments that do not fit; and when the query runs, if the rows have a column ``query`` or
     ``batch``, if there are late, bad or side rows beside them, or if the query's id is not known and there is no

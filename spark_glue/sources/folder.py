@@ -40,6 +40,7 @@ SUFFIX = ".parquet"
 SUM_BITS = 64
 _DAMAGED = "Couldn't deserialize thrift"  # so begins what Arrow says of a footer or a page; with a path it says more
 _NS_PER_S = 1_000_000_000
+_PORT = re.compile(r"(hdfs|viewfs)://[^/@:]*:\d+(/|$)")  # these alone have one, and no keys
 READERS = 16
 """So many files are opened at once."""
 
@@ -196,10 +197,12 @@ class Folder:
 def shown_path(path: str) -> str:
     """Returns a path, or a URI without the user and the keys in it, which may have a slash as it is."""
     scheme, there, rest = path.partition("://")
-    _, at, behind = rest.rpartition("@")
-    if not (there and at and re.search("[@:]", rest.partition("/")[0])):
-        return path
-    return f"{scheme}://...@{behind}"
+    host = rest.partition("/")[0]
+    if there and "@" in host:
+        return f"{scheme}://...@{rest[host.rindex('@') + 1 :]}"
+    if there and "@" in rest and ":" in host and not _PORT.match(path):
+        return f"{scheme}://...@{rest.partition('@')[2]}"
+    return path
 
 
 def row_groups(file: pq.ParquetFile) -> tuple[int, ...]:

@@ -169,7 +169,7 @@ class Listing:
             self._check_old(old, oldest, *start["old"])
             self._grow_old(old)
         elif lost := old - self._old:
-            if (len(lost), _sum_of(lost)) != self._away:  # else a mount was missing, and is there again
+            if (len(lost), _sum_of(lost)) != self._away:  # else a mount was missing, and all of it is there again
                 raise SourceError(self._too_late(min(lost).name, oldest))
             self._grow_old(old)
         return [one for one in listed if (one.name in unread if one.time_ns < oldest else one.token not in seen)]
@@ -191,7 +191,7 @@ class Listing:
         if len(old) > count:
             raise SourceError(
                 f"{said}, so some have come since the query ran, too late to be told from those that it has read; "
-                f"{_advice('their times', oldest)}"
+                f"{_advice(True, oldest)}"
             )
         self._away = count - len(old), -more % (1 << SUM_BITS)
         _LOG.warning("%s; if others have come among them since the query ran, they are not read", said)
@@ -200,7 +200,7 @@ class Listing:
         return (
             f"{self._folder.shown}: the file {name!r} has come more than {self._late_ns / 1e9:,.0f} s later than its "
             f"time of change says (the newest file read is so much newer), and is not read; "
-            f"{_advice('its time', oldest)}"
+            f"{_advice(False, oldest)}"
         )
 
     def _taken(self, fresh: Sequence[Found], unlimited: bool) -> list[Found]:
@@ -267,13 +267,18 @@ class Listing:
             _LOG.warning("%s: %s is left for later: %s", self._folder.shown, one.name, problem)
 
 
-def _advice(times: str, oldest: int) -> str:
-    """Returns what to do for files that have come too late. oldest: what is older is too late, ns."""
+def _advice(several: bool, oldest: int) -> str:
+    """Returns what to do for a file, or several, that came too late. oldest: what is older is too late, ns."""
     if oldest > time.time_ns():  # so no time that a file can get now would do
         return "the newest file's time is still to come, or the clock has been set back: begin with an empty checkpoint"
+    times, which, them = (
+        ("their times", "if some were read, had gone and were put back, take these", "them")
+        if several
+        else ("its time", "if it was read, had gone and was put back, take it", "it")
+    )
     return (
-        f"change {times} (touch) before the query starts again, and give late_files= more; or, if it was read, had "
-        f"gone and was put back, take it away again: touching it would read it twice"
+        f"change {times} (touch) before the query starts again, and give late_files= more; or, {which} away again: "
+        f"touching {them} would read {them} twice"
     )
 
 

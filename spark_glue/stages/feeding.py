@@ -6,7 +6,8 @@ from itertools import groupby
 import pyarrow as pa
 
 from spark_glue.plan.frameplan import FramePlan
-from spark_glue.stages.packets import Packet, PacketKind, combined, decode
+from spark_glue.plan.types import combined
+from spark_glue.stages.packets import Packet, PacketKind, decode
 
 __all__ = ["partials_in", "rows_in"]
 

@@ -24,7 +24,6 @@ __all__ = [
     "PackedRow",
     "Packet",
     "PacketKind",
-    "combined",
     "cuts",
     "decode",
     "encode",
@@ -109,11 +108,6 @@ def encode(batch: pa.RecordBatch) -> pa.Buffer:
 def decode(blob: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     """Returns the record batch in a blob; zero-copy. ``schema`` is that of the batch when it was encoded."""
     return pa.ipc.read_record_batch(pa.py_buffer(blob), schema)
-
-
-def combined(rows: pa.Table) -> list[pa.RecordBatch]:
-    """Returns rows as one record batch, or several where a column of texts has more than 2 GiB; none without rows."""
-    return rows.combine_chunks().to_batches()
 
 
 def packed_batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:

@@ -156,9 +156,18 @@ def _parsed(text: bytes) -> dict[str, Any]:
 def _namespace() -> str:
     """Returns what tells the container of this process: in which numbers of processes mean the same."""
     try:
-        return f"-{os.stat('/proc/self/ns/pid').st_ino}"
+        name = f"-{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
         return ""
+    try:  # a later container may get the same number, and its first process has started at another time
+        return f"{name}-{_started(Path('/proc/1/stat').read_text(errors='replace'))}"
+    except (OSError, IndexError):
+        return name
+
+
+def _started(stat: str) -> str:
+    """Returns when a process has started, of its ``/proc/PID/stat``: field 22, and the name in 2 may have blanks."""
+    return stat.rpartition(")")[2].split()[19]
 
 
 def _lives(pid: int) -> bool:

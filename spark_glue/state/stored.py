@@ -260,13 +260,20 @@ class Checkpoint:
 
     @cached_property
     def a_delta(self) -> bytes | None:
-        """A delta of any share, which tells of the input's columns; None: there is no state."""
-        sizes = {(head.log.entries[-1].size, group) for group, head in self.heads.items() if head.log.entries}
+        """A delta of any share, see ``delta_of``."""
+        return self.delta_of(self.heads)
+
+    def delta_of(self, groups: Iterable[int]) -> bytes | None:
+        """Returns a delta of one of these shares, which tells of the input's columns; None: they have no state.
+
+        It is of a share with rows, if any has some: those without may have narrower types, see ``types_of``.
+        """
+        logs = {group: self.heads[group].log.entries for group in groups if group in self.heads}
+        sizes = [(not any(one.rows for one in log), log[-1].size, group) for group, log in logs.items() if log]
         if not sizes:
             return None
-        _, group = min(sizes)
-        head = self.heads[group]
-        entry = head.log.entries[-1]
+        *_, group = min(sizes)
+        head, entry = self.heads[group], logs[group][-1]
         if entry.first in head.inline:
             return joined(head.inline, entry)
         rows = self.chunks([group]).where(_one_of(F.col(CHUNK), entry.numbers())).collect()

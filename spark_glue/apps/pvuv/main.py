@@ -135,7 +135,7 @@ def _started(run: Run, spark: SparkSession, lines: Path, copies: bool) -> Stream
     )
     sinks = spark_glue.route(main=run.places.sink, bad=run.malformed)
     writer = frame.writeStream.queryName("pvuv").option("checkpointLocation", str(out / "checkpoint"))
-    if arguments.follow:  # no more often than somebody looks whether there is something new
+    if arguments.follow:  # soon after lines were copied, and not all the time
         writer = writer.trigger(processingTime=f"{_LOOK_SECONDS} seconds")
     return writer.foreachBatch(sinks).start()
 
@@ -172,7 +172,11 @@ def _follow(query: StreamingQuery, spool: Spool, run: Run, stop: threading.Event
             run.batches.look(query)
             if begins and run.batches.count:
                 run.clock.at("following the log, until Ctrl-C")
-    spool.settle()
+    spool.settle()  # first of all: a look may have been broken off
+    try:
+        spool.look()
+    finally:
+        spool.settle()
     _drain(query, run.batches)
 
 

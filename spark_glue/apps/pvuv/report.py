@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -69,7 +70,16 @@ def _report_last_window(run: Run) -> str | None:
     for row in first:
         print(f"  {_printable(row['module'])[:48]:<50}{row['pv']:>9,} views{row['uv']:>9,} visitors")
     asked = first[0]["module"] if first else None
-    return asked if asked is not None and asked.isprintable() else None
+    return asked if asked is not None and _is_shown_whole(asked) else None
+
+
+def _is_shown_whole(text: str) -> bool:
+    """Whether a reader can copy text from the terminal as it is."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return text.isprintable()
 
 
 def _printable(text: str) -> str:

@@ -287,7 +287,7 @@ def test_copies_that_cannot_be_written(tmp_path, log, spooled, monkeypatch):
 
 
 def test_few_files_are_made_for_spark(monkeypatch):
-    """It remembers each for good: so what comes is gathered for some seconds."""
+    """It remembers each for good: so what comes is gathered for some seconds, and the rest is copied in the end."""
     seconds, copied = [0.0], []
     monkeypatch.setattr(pvuv, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
     monkeypatch.setattr(pvuv, "_drain", lambda *given: None)
@@ -299,7 +299,7 @@ def test_few_files_are_made_for_spark(monkeypatch):
     spool = SimpleNamespace(look=lambda: copied.append(seconds[0]), settle=lambda: None)
     run = SimpleNamespace(batches=SimpleNamespace(count=0, look=lambda query: None))
     pvuv._follow(SimpleNamespace(isActive=True), spool, run, SimpleNamespace(wait=wait))
-    assert copied == [1, 11, 21, 31, 41, 51]
+    assert copied == [1, 11, 21, 31, 41, 51, 61]
 
 
 def line(hour: int, minute: int, visitor: int) -> str:

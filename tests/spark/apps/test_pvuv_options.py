@@ -142,7 +142,8 @@ def test_wrong_options_are_told_before_spark_starts(tmp_path, monkeypatch, given
 
 
 @pytest.mark.parametrize(
-    ("module", "shown", "asked"), [("/\x1b[2Jé", "/\\ufffd[2J\\xe9", None), ("/é", "/\\xe9", "/é")]
+    ("module", "shown", "asked"),
+    [("/\x1b[2J", "/\\ufffd[2J", None), ("/é", "/\\xe9", None), ("/e", "/e", "/e")],
 )
 def test_a_module_is_no_command_of_the_terminal(tmp_path, monkeypatch, module, shown, asked):
     """Also where the terminal knows few letters."""

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import types as T
 
 from fastwin.errors import SpecError
-from spark_glue.plan.types import arrow_schema, check_columns, check_keys, local_to_ms
+from spark_glue.plan.types import arrow_schema, check_columns, check_keys, combined, local_to_ms
 
 TAKEN = {
     "string": T.StringType(),
@@ -90,3 +90,12 @@ def test_naive_times_at_the_ends_of_what_spark_has():
 
 def test_no_times():
     assert local_to_ms(pa.array([], pa.timestamp("us")), "Europe/Berlin").to_pylist() == []
+
+
+@pytest.mark.parametrize("nested", [lambda text: [text], lambda text: {"a": text}])
+def test_more_than_one_array_holds_stays_in_several_batches(nested):
+    """Of texts Arrow makes several chunks; lists and structs of them it refuses to put together."""
+    batch = pa.record_batch({"x": pa.array([nested("x" * (1 << 24))]), "n": pa.array([1])})
+    found = combined(pa.Table.from_batches([batch] * 128))
+    assert len(found) > 1 and sum(one.num_rows for one in found) == 128
+    assert [one.num_rows for one in combined(pa.Table.from_batches([batch] * 2))] == [2]

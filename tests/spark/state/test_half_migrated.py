@@ -8,6 +8,7 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
 from fastwin.run.replica import open_replica
+from fastwin.state.chunks import decode, owner
 from spark_glue import export, inspection
 from spark_glue.plan.keygroups import ids
 from spark_glue.stages.history import begun_from
@@ -15,7 +16,7 @@ from spark_glue.stages.rescaling import Divided, divided_anew
 from spark_glue.state.book import DeltaLog, Entry
 from spark_glue.state.log import StoredHead, token_of
 from spark_glue.state.savepoint import STATE_FOLDER, Savepoint
-from spark_glue.state.stored import NO_CHUNK
+from spark_glue.state.stored import NO_CHUNK, Checkpoint, plan_of
 from tests.support.spark_jobs import SPEC, frame_plan_for
 
 NARROW = pa.schema([("k", pa.int32()), ("ts", pa.timestamp("ms", "UTC")), ("v", pa.int32())])
@@ -37,12 +38,12 @@ def delta(schema: pa.Schema, rows: int = 1) -> bytes:
 class Stored:
     """The checkpoint of a query with two shares, whose deltas lie in the heads."""
 
-    is_small, operators, time_zone, a_delta, spark = False, 1, None, None, None
+    is_small, operators, time_zone, spark = False, 1, None, None
+    a_delta, delta_of = Checkpoint.a_delta, Checkpoint.delta_of
 
     def __init__(self, *deltas: bytes) -> None:
         self.deltas = deltas
-        self.a_delta = deltas[-1]
-        entries = [Entry.of(0, 1, len(one), token_of(one), {"rows": 3}) for one in deltas]
+        entries = [Entry.of(0, 1, len(one), token_of(one), decode(one, owner(one)).meta) for one in deltas]
         logs = [DeltaLog().append(entry, 0, 2, None)[0] for entry in entries]
         self.heads = {
             place: StoredHead(log, 8, 2, {0: one}) for place, log, one in zip(PLACES, logs, deltas, strict=True)
@@ -88,16 +89,41 @@ def test_a_share_without_rows_is_of_no_type(tmp_path, monkeypatch, turn):
     assert stream.metrics.state_rows == 3
 
 
-def test_a_half_migrated_query_is_neither_inspected_nor_rescaled(monkeypatch):
-    stored, types = Stored(delta(WIDE), delta(NARROW)), fw.plan(SPEC, NARROW).config.state
+def inspected(monkeypatch, stored: Stored, shares=None) -> pa.Table:
     monkeypatch.setattr(inspection, "Checkpoint", lambda *_: stored)
     monkeypatch.setattr(inspection, "is_case_sensitive", lambda _: True)
-    with pytest.raises(StateError, match=rf"^inspect: {SAYS}"):
-        spark_glue.inspect("checkpoint", SPEC)()
+    return pa.Table.from_batches(spark_glue.inspect("checkpoint", SPEC, shares=shares)())
+
+
+def divided(stored: Stored) -> list[pa.RecordBatch]:
     rows = pa.RecordBatch.from_pydict({"key_group": PLACES, "chunk": [NO_CHUNK] * 2, "data": [b""] * 2})
+    types = plan_of(SPEC, stored.a_delta).config.state
+    return list(divided_anew(SPEC, types, stored.heads, Divided(8, 3), iter([rows])))
+
+
+def test_a_half_migrated_query_is_neither_inspected_nor_rescaled(monkeypatch):
+    stored = Stored(delta(WIDE), delta(NARROW))
+    with pytest.raises(StateError, match=rf"^inspect: {SAYS}"):
+        inspected(monkeypatch, stored)
     with pytest.raises(StateError, match=rf"^rescale: {SAYS}"):
-        list(divided_anew(SPEC, types, stored.heads, Divided(8, 3), iter([rows])))
-    assert list(divided_anew(SPEC, types, Stored(*[delta(NARROW)] * 2).heads, Divided(8, 3), iter([rows])))
+        divided(stored)
+    assert divided(Stored(*[delta(NARROW)] * 2))
+
+
+@pytest.mark.parametrize("turn", [1, -1], ids=["first", "last"])
+@pytest.mark.parametrize("schemas", [(NARROW, WIDE), (WIDE, NARROW)], ids=["narrow", "wide"])
+def test_a_share_without_rows_hinders_neither_inspect_nor_rescale(monkeypatch, schemas, turn):
+    gone, there = schemas
+    stored = Stored(*[delta(gone, rows=0), delta(there)][::turn])
+    found = inspected(monkeypatch, stored)
+    assert found.num_rows == 3 and found.schema.field("k").type == there.field("k").type
+    assert divided(stored)
+
+
+@pytest.mark.parametrize(("share", "schema"), [(0, WIDE), (1, NARROW)])
+def test_the_types_of_a_share_that_is_not_read_do_not_count(monkeypatch, share, schema):
+    found = inspected(monkeypatch, Stored(delta(WIDE), delta(NARROW)), [share])
+    assert found.num_rows == 3 and found.schema.field("k").type == schema.field("k").type
 
 
 def test_a_stream_of_wider_types_than_were_saved_is_refused_by_the_driver(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 
@@ -142,6 +143,25 @@ def test_containers_share_the_limit_and_cannot_tell_who_lives(root, monkeypatch)
         assert one.nbytes == other.nbytes == 20
     monkeypatch.setattr(ledger, "_IDLE_S", 0)  # the other container is gone, as far as can be told
     assert [put(other, place) for place in (3, 4, 5, 6)] == [True] * 4
+
+
+def test_a_container_is_told_from_a_later_one_with_its_number(monkeypatch):
+    """The kernel gives the numbers of namespaces again; the first process of another one has started later."""
+
+    def name(stat: str | None) -> str:
+        def read(path, **_):
+            if stat is None:
+                raise PermissionError(path)
+            return stat
+
+        monkeypatch.setattr(Path, "read_text", read)
+        return ledger._namespace.__wrapped__()
+
+    fields = "S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0"
+    names = [name(f"1 (init) (x) {fields} {ticks} 9 9") for ticks in (120, 120, 7_000)] + [name(None), name("")]
+    assert names[0] == names[1] and names[3] == names[4]
+    assert len(set(names)) == 3
+    assert all(one.startswith(names[3]) for one in names)
 
 
 @pytest.mark.usefixtures("root")
