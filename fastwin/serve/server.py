@@ -28,7 +28,7 @@ except ImportError as problem:  # the extra is not installed
 
 from fastwin.serve import assets
 from fastwin.serve.answers import Answers
-from fastwin.serve.workers import interrupt, run_workers
+from fastwin.serve.workers import run_workers
 
 __all__ = ["STORE_VARIABLE", "bind", "known_names", "make_server", "run"]
 
@@ -135,12 +135,15 @@ def _work(bound: socket.socket, store: str, settings: Settings, limits: Limits, 
     sys.setswitchinterval(_TURN_SECONDS)
     server, answers = make_server(store, settings, limits)
     _log.info("serve: process %d answers at port %d", os.getpid(), bound.getsockname()[1])
-    before = signal.signal(signal.SIGTERM, interrupt)
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    before = signal.signal(signal.SIGTERM, end)  # until uvicorn has its own, and when it passes it on
     try:
         with contextlib.suppress(KeyboardInterrupt):  # the usual end; uvicorn passes it on when all is closed
             server.run(sockets=[bound])
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # behind Ctrl-C, workers get this one as well
         answers.close()
         signal.signal(signal.SIGTERM, before)
 

@@ -15,7 +15,7 @@ from typing import Any
 from fastwin.machine.scratch import Scratch
 from fastwin.serve.metrics import SHARED_FOLDER
 
-__all__ = ["interrupt", "run_workers"]
+__all__ = ["run_workers"]
 
 _log = logging.getLogger("fastwin.serve")
 _PAUSE_SECONDS = 1.0
@@ -30,7 +30,7 @@ def run_workers(count: int, work: Callable[..., None], bound: socket.socket, *ar
     """
     context = multiprocessing.get_context("spawn")
     counters = Scratch("metrics")
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = signal.signal(signal.SIGTERM, lambda *_: _interrupt())
 
     def start() -> Any:
         process = context.Process(target=_begin, args=(work, bound, *arguments))
@@ -66,8 +66,7 @@ def run_workers(count: int, work: Callable[..., None], bound: socket.socket, *ar
         counters.drop()
 
 
-def interrupt(*_: object) -> None:
-    """Handles SIGTERM as Python handles SIGINT."""
+def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
