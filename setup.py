@@ -32,7 +32,7 @@ ABI3 = os.environ.get("FASTWIN_ABI3") == "1" and not FREE_THREADED
 OLDEST = (3, 11)
 REPOSITORY = os.environ.get("FASTWIN_REPOSITORY", "").rstrip("/")
 MODE = "asan" if ASAN else "tsan" if TSAN else "debug" if DEBUG else "abi3" if ABI3 else "release"
-_PROCESSORS = runpy.run_path(str(ROOT / "fastwin" / "machine" / "processors.py"))["processors"]
+_PROCESSORS = runpy.run_path(str(ROOT / "fastwin" / "machine" / "cgroups.py"))["processors"]
 CORES = max(0, int(os.environ.get("MAX_JOBS") or 0)) or _PROCESSORS()
 # What every module with memoryviews needs of Cython is compiled once, here, and not into each of them.
 SHARED = "fastwin.core._cyutility"

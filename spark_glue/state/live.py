@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fastwin.machine.cgroups import processors
 from fastwin.machine.memory import bytes_of_memory, give_back
-from fastwin.machine.processors import processors
 from spark_glue.state.folders import cache_root, limit_of, say_once
 from spark_glue.state.ledger import Ledger
 from spark_glue.state.spilled import bring_back, bytes_in_files, keep_within, spill

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from fastwin.core.memory.regions import allow_memory, files_folder, in_files, take_problem, use_files
-from fastwin.machine.processors import processors
+from fastwin.machine.cgroups import processors
 from spark_glue.state.folders import limit_of, say_once
 
 __all__ = ["FOLDER_VARIABLE", "SPILL_VARIABLE", "bring_back", "bytes_in_files", "keep_within", "spill"]

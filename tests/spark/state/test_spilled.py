@@ -10,7 +10,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.core.memory.regions import use_files
-from fastwin.machine.processors import processors
+from fastwin.machine.cgroups import processors
 from fastwin.run import planner
 from fastwin.run.replica import Replica, open_replica
 from spark_glue.state import folders, ledger, spilled

@@ -1,11 +1,13 @@
 """The processors that a process may use: those of the machine, unless somebody says fewer."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 from fastwin.machine import cgroups
-from fastwin.machine.processors import processors
+from fastwin.machine.cgroups import processors
 from tests.support.groups import groups
 
 
@@ -41,3 +43,11 @@ def test_where_nobody_says_it_is_the_machines(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert processors() == 1
+
+
+def test_the_file_runs_without_the_package(tmp_path):
+    """As setup.py runs it, where nothing is installed yet."""
+    code = f"import runpy; print(runpy.run_path({cgroups.__file__!r})['processors']())"
+    told = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    assert int(told.stdout) == processors()
