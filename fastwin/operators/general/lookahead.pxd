@@ -94,7 +94,6 @@ cdef inline void fetch_timed(PyObject** items, Py_ssize_t at, Py_ssize_t n, Py_s
 
     items: NULL: nothing is fetched. column: negative: they have it by themselves.
     """
-    cdef const Numbers* numbers
     cdef Row row
     if items == NULL:
         return
