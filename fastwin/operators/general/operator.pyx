@@ -14,6 +14,7 @@ from fastwin.core.timemath cimport MAX_TIME, NO_TIME
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
 from fastwin.core.windows.windowtable cimport CLEANED, FIRED, HAS_CONTENTS, IN_SET
 from fastwin.errors import SpecError, StateError
+from fastwin.machine.threads import ALONE
 from fastwin.operators.general import looking, state
 from fastwin.operators.general.effects cimport Effects
 from fastwin.operators.lateness import coalesced_order
@@ -110,7 +111,7 @@ cdef class GeneralOperator(Effects):
         """Refuses partial results: user code sees elements."""
         raise SpecError("merge: only aligned and session windows take partial results")
 
-    def run(self, batch, each=map):
+    def run(self, batch, each=ALONE):
         """Takes all elements that there will ever be, and returns what fires until the end of time."""
         return [*self.process(batch).main, *self.advance_watermark(MAX_TIME)]
 
