@@ -204,6 +204,8 @@ class Words(PastWords):
         if self._follows is None:
             return []
         needed = watermark + self._follows.delay_ms + 1
+        if needed > MAX_TIMESTAMP:
+            return ["Only advance_watermark(fw.MAX_TIMESTAMP) brings it there."]
         return [f"An element of {self._at(needed)} or later, of any key, brings it there."]
 
     def _going(self, window: WhyWindow, what: str) -> list[str]:
@@ -231,8 +233,8 @@ class Words(PastWords):
     ) -> WhyWindow:
         """Returns what is to be said of a window that the state does not know.
 
-        near: the bounds of sessions that have some of its time, or that an element of it would join. others: see ``Asked.others``. fired: as the journal
-        tells.
+        near: the bounds of sessions that have some of its time, or that an element of it would join. others: see
+        ``Asked.others``. fired: as the journal tells.
         """
         window = wanted.window
         start, end = (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
