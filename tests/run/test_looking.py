@@ -180,3 +180,29 @@ def test_an_element_that_touches_no_session_joins_none(at: int) -> None:
     stream = SESSIONS.aggregate(n=fw.Count()).open()
     stream.process(rows(("a", 20, 1), ("a", 10, 1)))
     assert "would begin one" in stream.why("a", at=at).windows[0].sentences[0]
+
+
+class AtTheEnd(fw.Trigger):
+    """Fires when no more elements can come."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> fw.TriggerResult:
+        ctx.register_event_time_timer(fw.MAX_TIMESTAMP)
+        return fw.TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Any) -> fw.TriggerResult:
+        return fw.TriggerResult.FIRE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Any) -> fw.TriggerResult:
+        return fw.TriggerResult.CONTINUE
+
+    def clear(self, window: Any, ctx: Any) -> None:
+        pass
+
+
+def test_no_element_brings_the_end_of_time() -> None:
+    spec = KEYED.window(fw.GlobalWindows.create()).trigger(AtTheEnd())
+    stream = spec.aggregate(n=fw.Count()).open(watermark=3)
+    stream.process(rows(("a", 5, 1)))
+    (window,) = stream.why("a").windows
+    assert window.fires_at == fw.MAX_TIMESTAMP
+    assert "Only advance_watermark(fw.MAX_TIMESTAMP) brings it there." in window.sentences
