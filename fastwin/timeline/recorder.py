@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -66,7 +67,8 @@ class Source:
         check_time_type(self.time_column, column.type, self.unit)
         times, reasons = event_times(as_instants(column, self.unit))
         told = [None if reasons is not None and reasons[i] else int(time) for i, time in enumerate(times)]
-        keys = zip(*(told_values(rows[name]) for name in self.keys), strict=True) if self.keys else [()] * len(told)
+        columns = (map(_as_key, told_values(rows[name])) for name in self.keys)
+        keys = zip(*columns, strict=True) if self.keys else [()] * len(told)
         return list(zip(keys, told, strict=True))
 
     def places_of(self, rows: pa.RecordBatch, key: tuple[Any, ...]) -> NDArray[np.int64]:
@@ -75,8 +77,8 @@ class Source:
         if not {*self.keys} <= {*rows.schema.names}:
             return found  # whoever reads them says what is missing
         for name, wanted in zip(self.keys, key, strict=False):
-            told = told_values(take_column(rows.column(name), pa.array(found)))
-            found = found[[value == wanted for value in told]]
+            told, wanted = told_values(take_column(rows.column(name), pa.array(found))), _as_key(wanted)
+            found = found[[value is wanted or value == wanted for value in map(_as_key, told)]]
         return found
 
 
@@ -165,7 +167,7 @@ class Recorder:
     def _elements(self, taken: _Rows) -> Iterator[Arrived]:
         if taken.at is not None:
             names = self._source.keys
-            keys = [tuple(row[name] for name in names) for row in told_rows(taken.rows.select(names))]
+            keys = [tuple(_as_key(row[name]) for name in names) for row in told_rows(taken.rows.select(names))]
             yield from (Arrived(key, taken.at, taken.kind) for key in keys)
             return
         for key, time in self._source.elements(taken.rows):
@@ -175,7 +177,7 @@ class Recorder:
     def _results(self, taken: _Results) -> Iterator[Fired]:
         bounds = [taken.main[name].cast(pa.int64()).to_pylist() for name in BOUNDS]
         for row, start, end, timer in zip(told_rows(taken.main), *bounds, taken.timers, strict=True):
-            key = tuple(row.pop(name) for name in self._source.keys)
+            key = tuple(_as_key(row.pop(name)) for name in self._source.keys)
             timing = self._timing(row, end, timer, taken.watermark)
             yield Fired(key, start, end, _text(row), timing, str(row.get(WINDOW_COLUMN, "")))
 
@@ -194,6 +196,13 @@ class Recorder:
         """Returns the time zone of the results; that of UTC where they have none."""
         kinds = (one.main.schema.field(WINDOW_END).type for one in self._taken if isinstance(one, _Results))
         return next((kind.tz for kind in kinds if getattr(kind, "tz", None)), "UTC")
+
+
+def _as_key(value: Any) -> Any:
+    """Returns a value of a key in the form that all its equals have: all NaN are one object, and -0.0 is 0.0."""
+    if isinstance(value, float | np.floating):
+        return math.nan if math.isnan(value) else value + 0.0
+    return value
 
 
 def _is_overtaken(one: Arrived | Moved | Fired, behind: Arrived | Moved | Fired | None) -> bool:

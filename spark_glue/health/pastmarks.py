@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import fastwin as fw
+from fastwin.run.why.windowsat import are_apart
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.joinending import JoinEnding
 from fastwin.windows.timetext import TimeText
@@ -35,7 +36,7 @@ class PastMarks:
     spec: SpecBuilder
 
     def of_window(self, window: fw.WhyWindow) -> list[str]:
-        """Returns by which micro-batch's watermark a window has ended, and rows of it are late."""
+        """Returns by which micro-batch's watermark a window has ended, and from which one on it takes no row."""
         if window.end is None:
             return []
         ended, gone = window.end - 1, window.gone_at
@@ -51,7 +52,8 @@ class PastMarks:
         if found is None:
             return []
         before, mark = found
-        rows = "; rows of it are late from that one on" if late_then else ""
+        late = "rows of it are late" if are_apart(self.spec.assigner) else "it takes no row"
+        rows = f"; {late} from that one on" if late_then else ""
         if before is None and mark.batch > 0:
             return [
                 f"{what} in micro-batch {mark.batch:,} or before, the oldest one that the checkpoint tells of{rows}."

@@ -150,3 +150,59 @@ def test_a_window_that_was_gone_before_a_restart_with_a_longer_lateness_stays_so
     new.process(rows(("a", 5, 1)))
     assert new.metrics.num_late_records_dropped == 1
     assert "is taken" in (later := " ".join(new.why("a", at=45).text.split())) or "would begin one" in later
+
+
+@pytest.mark.parametrize(
+    "at, bounds",
+    [
+        (6, "from 10 to 15"),
+        (15, "from 10 to 15 and the one from 20 to 25"),
+        (19, "from 20 to 25"),
+        (5, "from 10 to 15"),
+    ],
+)
+def test_an_element_that_would_touch_a_session_would_join_it(at: int, bounds: str) -> None:
+    stream = SESSIONS.aggregate(n=fw.Count()).open()
+    stream.process(rows(("a", 20, 1), ("a", 10, 1)))
+    stream.advance_watermark(12)  # an element at 5 or 6 alone would be late
+    (window,) = stream.why("a", at=at).windows
+    assert window.sentences[0] == (
+        f"No session of this key is at that time. An element at that time would join the one {bounds}."
+    )
+    assert (window.start, window.end, window.gone_at) == (None, None, None)
+    stream.process(rows(("a", at, 1)))
+    assert stream.metrics.num_late_records_dropped == 0
+    assert [one.held for one in stream.why("a", at=at).windows] == [True]
+
+
+@pytest.mark.parametrize("at", [4, 26])
+def test_an_element_that_touches_no_session_joins_none(at: int) -> None:
+    stream = SESSIONS.aggregate(n=fw.Count()).open()
+    stream.process(rows(("a", 20, 1), ("a", 10, 1)))
+    assert "would begin one" in stream.why("a", at=at).windows[0].sentences[0]
+
+
+class AtTheEnd(fw.Trigger):
+    """Fires when no more elements can come."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> fw.TriggerResult:
+        ctx.register_event_time_timer(fw.MAX_TIMESTAMP)
+        return fw.TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Any) -> fw.TriggerResult:
+        return fw.TriggerResult.FIRE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Any) -> fw.TriggerResult:
+        return fw.TriggerResult.CONTINUE
+
+    def clear(self, window: Any, ctx: Any) -> None:
+        pass
+
+
+def test_no_element_brings_the_end_of_time() -> None:
+    spec = KEYED.window(fw.GlobalWindows.create()).trigger(AtTheEnd())
+    stream = spec.aggregate(n=fw.Count()).open(watermark=3)
+    stream.process(rows(("a", 5, 1)))
+    (window,) = stream.why("a").windows
+    assert window.fires_at == fw.MAX_TIMESTAMP
+    assert "Only advance_watermark(fw.MAX_TIMESTAMP) brings it there." in window.sentences

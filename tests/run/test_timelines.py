@@ -12,6 +12,7 @@ import fastwin as fw
 from fastwin.columns.pythonvalues import told_rows
 from fastwin.testing import WindowHarness
 from fastwin.timeline import recorder
+from fastwin.timeline.layout import keys_of, panel
 from fastwin.timeline.recording import Arrived, Fired, Moved
 
 BASE = fw.key_by("k").event_time("ts")
@@ -264,3 +265,16 @@ def test_times_in_runs_are_drawn():
     times = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([5, 17], pa.timestamp("ms")))
     table = pa.table({"k": ["a", "b", "a"], "ts": times})
     assert [one.time_ms for one in TENS.timeline(table, key="a").entries if isinstance(one, Arrived)] == [5, 17]
+
+
+@pytest.mark.parametrize("key, count", [(float("nan"), 2), (-0.0, 2), (0.0, 2), (1.5, 1), (None, 5)], ids=str)
+@pytest.mark.parametrize("of", ["a spec", "a result"])
+def test_all_nan_are_one_key_and_so_are_both_zeros(key, count, of):
+    keys = pa.array([float("nan"), 0.0, -0.0, 1.5, -float("nan")])
+    rows = pa.table({"k": keys, "ts": pa.array([1, 2, 3, 4, 5], pa.int64())})
+    timeline = TENS.timeline(rows, key=key) if of == "a spec" else TENS.run(rows).timeline(key=key)
+    found = keys_of(timeline)
+    assert len(found) == (3 if key is None else 1)
+    made = [panel(timeline, one, lambda _: (0, 1)) for one in found]
+    assert sum(int(bar.text) for one in made for bar, _ in one.bars) == count
+    assert of == "a result" or all(len(one.dots) == int(bar.text) for one in made for bar, _ in one.bars)

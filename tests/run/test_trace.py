@@ -265,7 +265,11 @@ def test_a_watermark_that_was_restored_to_earlier_moves_again() -> None:
     assert "It had been moved in call 3, by advance_watermark()." in said(report)
     stream.restore(saved[1:])
     stream.process(rows(("a", 7)))
-    assert [one.moved.by for one in stream.why("a").late] == ["caller", "restore"]
+    report = stream.why("a")
+    assert [one.moved.by for one in report.late] == ["caller", "restore"]
+    first, second = (line for line in report.rows if "came late" in line)
+    assert "It had been moved in call 3, by advance_watermark()." in first
+    assert "It had been moved in call 4, by the state that was restored." in second
 
 
 def test_a_session_that_is_gone() -> None:

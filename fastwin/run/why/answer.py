@@ -74,6 +74,7 @@ def why(subject: Subject, key: Any, at: Any = None, window: Any = None) -> WhyRe
         missed = [list(fired)] if question.merges else firings_of(question, fired, bounds)
         told |= {id(one) for some in missed for one in some}
         near = [(one.start, one.end) for one in windows if question.merges]
+        near = near or question.joined(held, plan.spec.lateness_ms, subject.watermark)
         shown += [words.absent(one, near, question.others, some) for one, some in zip(absent, missed, strict=True)]
     elif not shown and question.time is not None:
         shown.append(words.none_at(len(held)))

@@ -97,6 +97,20 @@ class Asked:
             found = np.flatnonzero((held.starts < self.window.end) & (self.window.start < held.ends)).tolist()
         return found, absent
 
+    def joined(self, held: HeldWindows, lateness_ms: int, watermark: int) -> list[tuple[int | None, int | None]]:
+        """Returns the bounds of the sessions that an element of the time would join: they touch the one of it alone.
+
+        Without those that are gone by a watermark, ms. In processing time no element has a time that is over: there
+        are none.
+        """
+        if self.time is None or not self.is_session or not self.assigner.is_event_time():
+            return []
+        start, end = self._alone(self.time)
+        kept = held.ends - 1 + lateness_ms > watermark
+        touched = kept & (held.starts <= end) & (start <= held.ends)
+        order = np.flatnonzero(touched)[np.argsort(held.starts[touched])]
+        return [(int(held.starts[place]), int(held.ends[place])) for place in order]
+
     @staticmethod
     def _spans(starts: NDArray[np.int64], ends: NDArray[np.int64], time: int) -> NDArray[np.bool_]:
         return (starts == ends) | ((starts <= time) & (time < ends))

@@ -104,11 +104,15 @@ class Journal:
         """The number of the call that the journal begins at; None: there is no decision yet."""
         return self._decisions[0].call if self._decisions else None
 
-    def mover_past(self, watermark: int) -> Moved | None:
-        """Returns what first brought the watermark to at least so far since state was restored; None: that is lost, or
-        nothing did."""
+    def mover_past(self, watermark: int, late: Late) -> Moved | None:
+        """Returns what first brought the watermark to at least so far since state was restored, before an element came
+        late; None: that is lost, or nothing did."""
         found = None
-        for one in self.of(Moved):
+        for one in self._decisions:
+            if one is late:
+                break
+            if not isinstance(one, Moved):
+                continue
             if one.by == "restore":
                 found = None
             if found is None and one.before < watermark <= one.watermark:

@@ -138,7 +138,7 @@ class PastWords:
         gone = limit is not None and limit <= late.watermark
         windows = f", and its windows were gone from {self._at(limit)} on" if gone and limit is not None else ""
         said = f"{said}: the watermark was at {self._at(late.watermark)}{windows}"
-        moved = late.moved if limit is None else journal.mover_past(limit) or late.moved
+        moved = (journal.mover_past(limit, late) if gone and limit is not None else None) or late.moved
         if moved is None:
             return f"{said}."
         if moved.by != "element":

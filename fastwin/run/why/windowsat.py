@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastwin.spec.builder import SpecBuilder
+from fastwin.windows.apart import RowsApart
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows, CumulativeProcessingTimeWindows
 from fastwin.windows.global_windows import GlobalWindows
@@ -15,7 +16,7 @@ from fastwin.windows.sliding import SlidingEventTimeWindows, SlidingProcessingTi
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 from fastwin.windows.tumbling import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 
-__all__ = ["Wanted", "late_from", "window_bounds", "windows_at"]
+__all__ = ["Wanted", "are_apart", "late_from", "window_bounds", "windows_at"]
 
 _KNOWN = (
     TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows, CalendarEventTimeWindows,
@@ -58,6 +59,15 @@ def windows_at(assigner: Any, time: int, name: str | None = None) -> list[Wanted
 def window_bounds(window: TimeWindow | GlobalWindow) -> tuple[int | None, int | None]:
     """Returns start and end of a window, ms; None, None for the global one."""
     return (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
+
+
+def are_apart(assigner: Any) -> bool:
+    """Whether an element of a window is in no other one, nor ever will be."""
+    if isinstance(assigner, CalendarEventTimeWindows):
+        return assigner.most_windows == 1
+    if isinstance(assigner, SlidingEventTimeWindows):
+        return assigner.size_ms <= assigner.slide_ms
+    return isinstance(assigner, TumblingEventTimeWindows | RowsApart)
 
 
 def late_from(spec: SpecBuilder, time: int, lateness_ms: int | None = None) -> int | None:

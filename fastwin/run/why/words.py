@@ -17,16 +17,13 @@ from fastwin.run.results import Metrics
 from fastwin.run.why.journal import Fired, Journal
 from fastwin.run.why.past import MOST, PastWords, element_of
 from fastwin.run.why.report import WhyWindow
-from fastwin.run.why.windowsat import Wanted
+from fastwin.run.why.windowsat import Wanted, are_apart
 from fastwin.spec.joinending import SIDES, JoinEnding, Side
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, format_ms
 from fastwin.triggers import CountTrigger, NeverTrigger, PurgingTrigger
 from fastwin.windows.apart import RowsApart
-from fastwin.windows.calendar import CalendarEventTimeWindows
-from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.timetext import TimeText, span
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
-from fastwin.windows.tumbling import TumblingEventTimeWindows
 
 __all__ = ["Words"]
 
@@ -207,6 +204,8 @@ class Words(PastWords):
         if self._follows is None:
             return []
         needed = watermark + self._follows.delay_ms + 1
+        if needed > MAX_TIMESTAMP:
+            return ["Only advance_watermark(fw.MAX_TIMESTAMP) brings it there."]
         return [f"An element of {self._at(needed)} or later, of any key, brings it there."]
 
     def _going(self, window: WhyWindow, what: str) -> list[str]:
@@ -234,8 +233,8 @@ class Words(PastWords):
     ) -> WhyWindow:
         """Returns what is to be said of a window that the state does not know.
 
-        near: the bounds of sessions that have some of its time. others: see ``Asked.others``. fired: as the journal
-        tells.
+        near: the bounds of sessions that have some of its time, or that an element of it would join. others: see
+        ``Asked.others``. fired: as the journal tells.
         """
         window = wanted.window
         start, end = (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
@@ -247,6 +246,9 @@ class Words(PastWords):
             gone_at, gone = None, True
         if others is not None:
             said = [self._no_such_window(others)]
+        elif near and wanted.is_session:
+            said = [self._joined_sessions(near)]
+            start = end = gone_at = None  # those of an element alone mean nothing then
         elif near:
             between = " and ".join(self._from_to(*bounds) for bounds in near[:MOST])
             said = [f"No session of this key has these bounds now. Sessions grow and merge: there is one {between}."]
@@ -270,6 +272,10 @@ class Words(PastWords):
             has = f"have {len(bounds):,} there, such as one {bounds[0]}"
         return f"There is no such window: {self._plan.spec.assigner} {has}."
 
+    def _joined_sessions(self, sessions: Sequence[tuple[int | None, int | None]]) -> str:
+        between = " and the one ".join(self._from_to(*bounds) for bounds in sessions)
+        return f"No session of this key is at that time. An element at that time would join the one {between}."
+
     def _absent_session(self, window: TimeWindow | GlobalWindow, gone: bool) -> str:
         assert isinstance(window, TimeWindow)
         alone = self._from_to(*window)
@@ -285,7 +291,11 @@ class Words(PastWords):
     def _absent_window(self, end: int | None, gone_at: int | None, gone: bool, fired: bool) -> str:
         what = ""
         if self._event_time:  # an element with other windows beside it may be in time for those
-            what = " An element of it would be late now." if self._is_alone() else " It takes no element any more."
+            what = (
+                " An element of it would be late now."
+                if are_apart(self._plan.spec.assigner)
+                else " It takes no element any more."
+            )
         if gone and gone_at is None:
             there = "" if fired else ", if it ever was there"
             return f"It is gone{there}: it went before a restart, when the allowed lateness was shorter.{what}"
@@ -314,15 +324,6 @@ class Words(PastWords):
             f"No element of this key is in it: none has come that was good and in time{purged}. One that comes now is "
             f"taken."
         )
-
-    def _is_alone(self) -> bool:
-        """Whether an element of a window is in no other one."""
-        assigner = self._plan.spec.assigner
-        if isinstance(assigner, CalendarEventTimeWindows):
-            return assigner.most_windows == 1
-        if isinstance(assigner, SlidingEventTimeWindows):
-            return assigner.size_ms <= assigner.slide_ms
-        return isinstance(assigner, TumblingEventTimeWindows | RowsApart)
 
     def none_at(self, held: int) -> WhyWindow:
         """Returns what is to be said where nobody can tell which windows a time has, and no held one has it.

@@ -61,6 +61,21 @@ def test_a_window_with_allowed_lateness_has_two_moments():
     assert both.startswith("The watermark passed its end, and its allowed lateness, in micro-batch 2, which began")
 
 
+@pytest.mark.parametrize(
+    "assigner, what",
+    [
+        (fw.TumblingEventTimeWindows.of(10), "rows of it are late"),
+        (fw.SlidingEventTimeWindows.of(10, 5), "it takes no row"),
+        (fw.EventTimeSessionWindows.with_gap(5), "it takes no row"),
+    ],
+    ids=["tumbling", "sliding", "sessions"],
+)
+def test_a_row_is_late_only_where_no_other_window_takes_it(assigner, what):
+    spec = fw.key_by("k").event_time("ts").window(assigner).aggregate(n=fw.Count())
+    (said,) = PastMarks(Marks((Mark(0, 0, None), Mark(1, 0, 20))), [], TimeText(), spec).of_window(window(10, 9))
+    assert said.endswith(f"; {what} from that one on.")
+
+
 def test_the_row_that_moved_it_is_told_where_the_query_tells_of_it():
     marks = Marks((Mark(0, 0, None), Mark(1, 0, 9), Mark(2, 0, 50)))
     records = [record(0, 20), record(1, 61, dropped=2), record(2, 30, dropped=1)]
