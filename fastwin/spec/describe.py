@@ -7,8 +7,12 @@ import functools
 import hashlib
 import re
 import types
+from collections import deque
+from decimal import Decimal
 from enum import Enum
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +20,15 @@ import pyarrow as pa
 from fastwin.functions.named import name_of
 from fastwin.spec.codes import code_of, has_own_name
 
-__all__ = ["describe", "shown"]
+__all__ = ["attributes_of", "describe", "shown"]
 
 _DEPTH = 6
 _CLOSURE_DEPTH = 3
 # Texts of longer arrays, and of tables of more rows, leave values out.
 _NUMPY_TOLD, _ARROW_TOLD = 1_000, 10
 _FUNCTIONS = (types.BuiltinFunctionType, types.MethodType, type)
+# What they hold is in no attribute, and their text tells it whole.
+_TOLD_BY_TEXT = (Decimal, ZoneInfo, range, slice, bytearray, attrgetter, itemgetter, methodcaller)
 
 
 def describe(value: Any, depth: int = _DEPTH) -> str:
@@ -50,6 +56,8 @@ def describe(value: Any, depth: int = _DEPTH) -> str:
         parts = [describe(part, depth - 1) for part in (value.func, *value.args)]
         parts += [f"{name}={describe(part, depth - 1)}" for name, part in value.keywords.items()]
         return f"partial({', '.join(parts)})"
+    if isinstance(value, deque):
+        return f"deque({describe(list(value), depth)})"
     if isinstance(value, list | tuple):
         return f"[{', '.join(describe(part, depth - 1) for part in value)}]"
     if isinstance(value, set | frozenset):
@@ -88,11 +96,11 @@ def _object(value: Any, depth: int) -> str:
         held = {field.name: getattr(value, field.name) for field in fields}
         # What a user's subclass holds beyond the fields counts as well.
         known = {field.name for field in dataclasses.fields(value)}
-        held |= {} if built_in else dict(sorted(item for item in _attributes(value).items() if item[0] not in known))
+        held |= {} if built_in else dict(sorted(item for item in attributes_of(value).items() if item[0] not in known))
     elif built_in or kind.__module__.split(".")[0] in ("pyarrow", "numpy", "datetime"):
         return str(value) if not hasattr(value, "__dict__") else f"{name}({_items(vars(value), depth)})"
     else:
-        held = dict(sorted(_attributes(value).items()))
+        held = dict(sorted(attributes_of(value).items()))
     version = getattr(value, "version", None)
     items = _items(held, depth)
     if version is not None and "version" not in held:
@@ -105,7 +113,7 @@ def _is_told(field: dataclasses.Field[Any], value: Any) -> bool:
     return getattr(value, field.name) != field.default if told == "if set" else bool(told)
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def attributes_of(value: Any) -> dict[str, Any]:
     """Returns what an object holds, in its ``__dict__`` and in slots."""
     held = {}
     for kind in reversed(type(value).__mro__):
@@ -115,11 +123,14 @@ def _attributes(value: Any) -> dict[str, Any]:
             attribute = f"_{kind.__name__.lstrip('_')}{slot}" if hidden else slot
             if slot not in ("__dict__", "__weakref__") and hasattr(value, attribute):
                 held[attribute] = getattr(value, attribute)
-    return held | getattr(value, "__dict__", {})
+    own = getattr(value, "__dict__", {})
+    return held | own if isinstance(own, dict) else held
 
 
 def _data(value: Any) -> str | None:
-    """Returns a text for data whose own text would not tell it from other data; None for all else."""
+    """Returns a text for data whose own text, or attributes, would not tell it from other data; None for all else."""
+    if type(value) in _TOLD_BY_TEXT or type(value).__module__.startswith("pandas._libs."):  # of times
+        return repr(value)
     if isinstance(value, re.Pattern):
         return f"{value.pattern!r}, {value.flags}"
     if isinstance(value, np.ndarray):

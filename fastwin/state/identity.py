@@ -35,7 +35,7 @@ CHANGED_FUNCTIONS: Final = "changed functions"
 WIDER_TYPES: Final = "wider types"
 """What ``migrate=`` may allow: keys and aggregated columns of a wider type that holds the same numbers."""
 _WORDS: Final = frozenset({ADDED_AGGREGATES, REMOVED_AGGREGATES, CHANGED_FUNCTIONS, WIDER_TYPES})
-_RENAMED: Final = re.compile(r"renamed (\w+) to (\w+)")
+_RENAMED: Final = re.compile(r"renamed (.+?) to (.+)")
 
 
 Migrate = str | Collection[str] | None

@@ -21,6 +21,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fastwin.errors import StateError
+from fastwin.spec.describe import attributes_of
 from fastwin.state.lookover import NUMBERS, SETS, kind_of
 
 __all__ = ["Classes", "dumps", "loads"]
@@ -97,13 +98,12 @@ def _referred(found: Any) -> list[Any]:
     if isinstance(found, list | tuple | set | frozenset):
         return list(found)
     if isinstance(found, dict):
-        return [*found, *found.values()]
+        return [*found, *found.values(), getattr(found, "default_factory", None)]
     if isinstance(found, types.ModuleType) or type(found).__module__ == "builtins":
         return []
-    held = getattr(found, "__dict__", {})
     fields = [getattr(found, name, None) for name in getattr(found, "__dataclass_fields__", ())]  # without __dict__
-    partial = [getattr(found, "func", None), getattr(found, "args", None)]  # of functools
-    return [type(found), *(held.values() if isinstance(held, dict) else []), *fields, *partial]
+    partial = [getattr(found, name, None) for name in ("func", "args", "keywords")]  # of functools
+    return [type(found), *attributes_of(found).values(), *fields, *partial]
 
 
 def _content(cell: Any) -> Any:

@@ -1,11 +1,16 @@
 """Descriptions of what users write: classes, versions and what objects hold; the same in every process."""
 
+import copy
 import dataclasses
 import datetime as dt
 import functools
+import operator
 import re
+from collections import deque
+from decimal import Decimal
 from enum import Enum
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -132,3 +137,26 @@ def test_a_slice_is_told_as_its_values() -> None:
 
 def test_a_short_array_is_told_as_before() -> None:
     assert describe(np.array([1, 2])) == "[1 2]"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Decimal("100"), Decimal("5")),
+        (ZoneInfo("Europe/Berlin"), ZoneInfo("Europe/Paris")),
+        (range(3), range(4)),
+        (slice(1, 2), slice(1, 3)),
+        (bytearray(b"a"), bytearray(b"b")),
+        (deque([1, 2]), deque([1, 3])),
+        (operator.attrgetter("short"), operator.attrgetter("long")),
+        (operator.itemgetter("short"), operator.itemgetter("long")),
+        (operator.methodcaller("total", 1), operator.methodcaller("total", 2)),
+        (pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")),
+        (pd.Timedelta("1 s"), pd.Timedelta("2 s")),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_objects_without_attributes_are_told_by_what_they_hold(one: object, other: object) -> None:
+    assert describe(one) == describe(copy.deepcopy(one)) != describe(other)
+    assert " at 0x" not in describe(one)
+    assert describe({"limit": [one]}) != describe({"limit": [other]})

@@ -21,6 +21,18 @@ from fastwin.state.userobjects import Classes, dumps, loads
 ROOT = Path(__file__).resolve().parents[2]
 
 
+class Holding:
+    def __init__(self, held):
+        self.held = held
+
+
+class Slotted:
+    __slots__ = ("kind",)
+
+    def __init__(self, kind):
+        self.kind = kind
+
+
 def part(n: int = 0):
     """Returns a function object with classes that cannot be imported."""
 
@@ -207,3 +219,20 @@ def test_what_is_held_twice_is_one_when_it_is_back(held):
     one, other = loads(dumps(value, Classes([])), Classes([]))
     assert one is other
     assert kind_of([type(held)(), type(held)()]) == NUMBERS
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda kind: functools.partial(print, kind),
+        lambda kind: functools.partial(print, kind=kind),
+        lambda kind: defaultdict(kind),
+        lambda kind: Slotted(kind),
+    ],
+    ids=["argument", "keyword", "default factory", "slot"],
+)
+def test_classes_are_found_wherever_a_spec_has_them(make):
+    class Total:
+        pass
+
+    assert Total in Classes([Holding(make(Total))]).names
