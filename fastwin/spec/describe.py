@@ -11,11 +11,12 @@ from collections import deque
 from decimal import Decimal
 from enum import Enum
 from operator import attrgetter, itemgetter, methodcaller
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastwin.functions.named import name_of
 from fastwin.spec.codes import code_of, has_own_name
@@ -26,6 +27,10 @@ _DEPTH = 6
 _CLOSURE_DEPTH = 3
 # Texts of longer arrays, and of tables of more rows, leave values out.
 _NUMPY_TOLD, _ARROW_TOLD = 1_000, 10
+_NUMPY_OPTIONS: dict[str, Any] = {  # numpy's own defaults
+    "precision": 8, "threshold": _NUMPY_TOLD, "edgeitems": 3, "linewidth": 75, "suppress": False, "nanstr": "nan",
+    "infstr": "inf", "sign": "-", "formatter": None, "legacy": False,
+}  # fmt: skip
 _FUNCTIONS = (types.BuiltinFunctionType, types.MethodType, type)
 # What they hold is in no attribute, and their text tells it whole.
 _TOLD_BY_TEXT = (Decimal, ZoneInfo, range, slice, bytearray, attrgetter, itemgetter, methodcaller)
@@ -97,6 +102,8 @@ def _object(value: Any, depth: int) -> str:
         # What a user's subclass holds beyond the fields counts as well.
         known = {field.name for field in dataclasses.fields(value)}
         held |= {} if built_in else dict(sorted(item for item in attributes_of(value).items() if item[0] not in known))
+    elif isinstance(value, np.ndarray):
+        return _array_text(value)
     elif built_in or kind.__module__.split(".")[0] in ("pyarrow", "numpy", "datetime"):
         return str(value) if not hasattr(value, "__dict__") else f"{name}({_items(vars(value), depth)})"
     else:
@@ -134,10 +141,12 @@ def _data(value: Any) -> str | None:
     if isinstance(value, re.Pattern):
         return f"{value.pattern!r}, {value.flags}"
     if isinstance(value, np.ndarray):
-        if value.size <= _NUMPY_TOLD:
+        if value.size <= _NUMPY_TOLD and _text_tells_all(value):
             return None
-        what = describe(value.tolist()).encode() if value.dtype == object else value.tobytes()
-        return f"{value.dtype}, {value.shape}, {_digest(what)}"
+        objects = value.dtype.hasobject  # bytes and texts of these may have addresses
+        text = "" if objects or value.size > _NUMPY_TOLD else f"{_array_text(value)}, "
+        what = describe(value.tolist()).encode() if objects else value.tobytes()
+        return f"{text}{value.dtype}, {value.shape}, {_digest(what)}"
     if type(value).__module__.split(".")[0] == "pandas" and hasattr(value, "index"):
         value = pa.Table.from_pandas(value if hasattr(value, "columns") else value.to_frame())
     elif not isinstance(value, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table) or len(value) <= _ARROW_TOLD:
@@ -149,6 +158,22 @@ def _data(value: Any) -> str | None:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return f"{len(table)} rows, {_digest(sink.getvalue())}"
+
+
+def _array_text(array: NDArray[Any], floatmode: Literal["maxprec", "unique"] = "maxprec") -> str:
+    """Returns the text of an array, whatever ``np.set_printoptions`` has been told."""
+    with np.printoptions(**_NUMPY_OPTIONS, floatmode=floatmode):
+        return str(array)
+
+
+def _text_tells_all(array: NDArray[Any]) -> bool:
+    """Whether no other array has the text of this one: it has all digits, and Python's values have that type."""
+    if type(array) is not np.ndarray or array.dtype.kind not in "bifcUS":
+        return False
+    again = np.array(array.tolist())
+    if (again.dtype, again.shape) != (array.dtype, array.shape):
+        return False
+    return array.dtype.kind not in "fc" or _array_text(array) == _array_text(array, "unique")
 
 
 def _digest(data: Any) -> str:

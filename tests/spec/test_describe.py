@@ -137,6 +137,34 @@ def test_a_slice_is_told_as_its_values() -> None:
 
 def test_a_short_array_is_told_as_before() -> None:
     assert describe(np.array([1, 2])) == "[1 2]"
+    assert describe(np.array([[0.5, -1.0], [1e300, np.nan]])) == "[[ 5.e-001 -1.e+000]\n [ 1.e+300      nan]]"
+    assert describe(np.array(["a", "bc"])) == "['a' 'bc']"
+
+
+ALIKE = [
+    np.array([0.123456781]),
+    np.array([0.123456782]),
+    np.array([1, 2]),
+    np.array([1, 2], np.int32),
+    np.array([1, 2], object),
+    np.array([1.0, 2.0]),
+    np.array([1.0, 2.0], np.float32),
+    np.zeros(0),
+    np.zeros(0, np.int64),
+    np.zeros((0, 3)),
+    np.array(["2026-01-01"]),
+    np.array(["2026-01-01"], "datetime64[D]"),
+]
+
+
+def test_arrays_of_other_digits_types_and_shapes_are_told_apart() -> None:
+    assert len({describe(array) for array in ALIKE}) == len(ALIKE)
+
+
+def test_the_way_that_numpy_prints_changes_no_description() -> None:
+    before = [describe(array) for array in ALIKE]
+    with np.printoptions(precision=2, threshold=1, edgeitems=1, linewidth=10, suppress=True, sign="+"):
+        assert [describe(array) for array in ALIKE] == before
 
 
 @pytest.mark.parametrize(
