@@ -247,3 +247,12 @@ def test_values_that_go_on_nowhere_are_refused():
     other = window.aggregate(**dict(reversed(ones.items()))).open(schema=NARROW)
     with pytest.raises(fw.StateError, match=r"aggregate p90=.* shares its values with other aggregates than before; "):
         other.restore([stream.snapshot()])
+
+
+def test_names_of_any_letters_can_be_renamed():
+    base = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    before = base.aggregate(**{"p99.9 ms": fw.Max("v")}).open()
+    before.process(pa.table({"k": [1], "ts": [1], "v": [7]}))
+    after = base.aggregate(**{"p999-ms": fw.Max("v")}).open()
+    after.restore([before.snapshot()], migrate="renamed p99.9 ms to p999-ms")
+    assert after.advance_watermark(fw.MAX_TIMESTAMP).main["p999-ms"].to_pylist() == [7]
