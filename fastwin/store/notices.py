@@ -22,30 +22,30 @@ class Notices:
     def tell(self, shown: str, written: Written, meta: Callable[[], Meta | None]) -> None:
         """Warns of what is new. shown: the store's address. meta: asks what it says of itself."""
         if written.expired and "expired" not in self._told and (now := meta()) is not None:
-            self._told.add("expired")
             watermark = "" if now.watermark is None else f", {time_text(now.watermark)}"
-            warnings.warn(
+            self._once(
+                "expired",
                 f"store: {shown} keeps panes for {format_ms(now.layout.retention_ms)} before its watermark{watermark}; "
                 f"{written.expired} older ones were left out. All writers of a store have one watermark, that of the "
-                f"first of them: where others lag behind it, choose a longer retention, or a store for each; further "
-                f"ones are counted in Written.expired alone",
-                stacklevel=callers_level(),
+                f"first of them: where others lag behind it, choose a longer retention, or a store for each",
             )
-        if written.refused and "refused" not in self._told:
-            self._told.add("refused")
-            warnings.warn(
+        if written.refused:
+            self._once(
+                "refused",
                 f"store: {shown} takes keys of at most {MAX_KEY_BYTES} bytes as text; {written.refused} panes of "
-                f"others, longer or not in UTF-8, were left out, such as of {written.refused_key!r}...; further ones "
-                f"are counted in Written.refused alone",
-                stacklevel=callers_level(),
+                f"others, longer or not in UTF-8, were left out, such as of {written.refused_key!r}...",
             )
-        if written.replaced and "replaced" not in self._told:
-            self._told.add("replaced")
-            warnings.warn(
-                f"store: {shown} takes text in UTF-8; in {written.replaced} values U+FFFD stands for other bytes; "
-                f"further ones are counted in Written.replaced alone",
-                stacklevel=callers_level(),
+        if written.replaced:
+            self._once(
+                "replaced",
+                f"store: {shown} takes text in UTF-8; in {written.replaced} values U+FFFD stands for other bytes",
             )
+
+    def _once(self, what: str, sentence: str) -> None:
+        """Warns of a count of Written, unless it has been done."""
+        if what not in self._told:
+            self._told.add(what)
+            warnings.warn(f"{sentence}; further ones are counted in Written.{what} alone", stacklevel=callers_level())
 
     @staticmethod
     def emptied(shown: str) -> None:
